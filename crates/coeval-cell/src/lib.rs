@@ -1,0 +1,1 @@
+//! The atomics of coeval.

@@ -1,0 +1,173 @@
+//! What replication needs of a store, and nothing more.
+use crate::{Digest, Entry, Life, NodeState, SlotKey, SlotState};
+use coeval_time::{EditId, Incarnation, Stamp};
+use coeval_value::EntityId;
+
+/// A local, append-only number for a [`SlotKey`]; never reused, meaningful to one replica only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct SlotId(pub u32);
+
+/// A link, as far as a replica must tell links apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct LinkTag(pub u64);
+
+/// Where a drained change came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Written here, or both here and elsewhere since the last drain: goes to every link.
+    Local,
+    /// Received over one link, all by one author.
+    Remote {
+        /// The link it came by.
+        link: LinkTag,
+        /// The author of its newest stamp.
+        author: Incarnation,
+    },
+}
+
+/// One changed slot, with its state at the drain.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Which slot.
+    pub slot: SlotId,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Its state now.
+    pub state: SlotState,
+}
+
+/// All that changed between two drains; contains all or none of each batch's surviving effects.
+#[derive(Clone, Debug, Default)]
+pub struct Drained {
+    /// The position after this drain: counts drains that found something, from 1.
+    pub position: u64,
+    /// Changed slots, in slot order (so an entity's life comes before its paths).
+    pub changes: Vec<Change>,
+    /// New write-once entries.
+    pub entries: Vec<(Origin, Entry)>,
+}
+
+/// One page of a [`Replica::scan`].
+#[derive(Clone, Debug, Default)]
+pub struct Scan {
+    /// Slots and their states now, in slot order.
+    pub states: Vec<(SlotId, SlotState)>,
+    /// Where the next page starts; `None` at the end.
+    pub next: Option<SlotId>,
+}
+
+/// The stamps of one slot of an entity, for narrowing a digest mismatch to cells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlotSummary {
+    /// Which slot.
+    pub slot: SlotId,
+    /// What it is.
+    pub key: SlotKey,
+    /// Of an entity: creation. Of a path: the leaf's stamp.
+    pub first: Stamp,
+    /// Of an entity: deletion. Of a path: the floor.
+    pub floor: Stamp,
+    /// Of a path: the kind, as implied by all that was ever below.
+    pub kind: Stamp,
+}
+
+/// Why a replica refused a slot or a fragment; nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The slot is not one of this replica's.
+    #[error("no such slot")]
+    UnknownSlot,
+    /// A life was sent for a path, or a node for an entity.
+    #[error("state of the wrong kind for its slot")]
+    WrongKind,
+    /// Not in normal form: a leaf and a kind of one node carry the same stamp, or a map as a leaf.
+    #[error("state not in normal form")]
+    NotNormal,
+    /// A limit of the replica (entities, slots, orphans, value size) is reached.
+    #[error("a limit of the replica is reached")]
+    Limit,
+    /// The `SimEntity` cannot be deleted.
+    #[error("the SimEntity cannot be deleted")]
+    Protected,
+}
+
+/// What became of an applied delta.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Fragments that changed this replica.
+    pub changed: u64,
+    /// Fragments already known or superseded.
+    pub superseded: u64,
+    /// Fragments refused, with the reason.
+    pub refused: Vec<(SlotId, Refusal)>,
+}
+
+/// A full replica, as replication sees it.
+///
+/// `drain`, `apply`, `scan` and the digests are called from one thread (the pump); local threads read and write
+/// concurrently. The digests speak of the state as of the last drain, so they cost the writers nothing.
+pub trait Replica {
+    /// Takes all that changed since the last drain, at a batch boundary. An empty drain keeps the position.
+    fn drain(&self) -> Drained;
+
+    /// The position of the last drain that found something.
+    fn position(&self) -> u64;
+
+    /// Raises the hybrid clock to `newest`. Called before the value that carries it becomes readable.
+    fn register(&self, newest: Stamp);
+
+    /// The slot of `key`, made if it is not there.
+    fn resolve(&self, key: &SlotKey) -> Result<SlotId, Refusal>;
+
+    /// What a slot is; `None` for a number never given out.
+    fn key(&self, slot: SlotId) -> Option<SlotKey>;
+
+    /// The state of a slot now; `None` for a number never given out.
+    fn read(&self, slot: SlotId) -> Option<SlotState>;
+
+    /// Joins fragments that arrived over `link`, all at one batch boundary. A refused fragment changes nothing; the
+    /// others are applied.
+    fn apply(&self, link: LinkTag, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Applied;
+
+    /// Up to `limit` slots from number `from` on that were drained after position `since` and hold anything.
+    fn scan(&self, from: SlotId, since: u64, limit: usize) -> Scan;
+
+    /// Write-once entries drained after position `since`, in drain order.
+    fn entries_since(&self, since: u64) -> Vec<Entry>;
+
+    /// The entry `id`, if known.
+    fn entry(&self, id: EditId) -> Option<Entry>;
+
+    /// Digest of the whole drained state.
+    fn digest(&self) -> Digest;
+
+    /// Digests of the 256 buckets that entities fall into by [`bucket_of`].
+    fn bucket_digests(&self) -> Vec<Digest>;
+
+    /// Digests of the entities of a bucket, in id order. Entries count under the `SimEntity`.
+    fn entity_digests(&self, bucket: u8) -> Vec<(EntityId, Digest)>;
+
+    /// The stamps of all canonical slots of an entity, in path order.
+    fn summary(&self, entity: EntityId) -> Vec<SlotSummary>;
+
+    /// The ids of all entries, in order.
+    fn entry_ids(&self) -> Vec<EditId>;
+}
+
+/// The digest bucket an entity falls into.
+pub fn bucket_of(entity: EntityId) -> u8 {
+    // The last byte of a v7 or v5 UUID is random.
+    entity.0.as_bytes()[15]
+}
+
+impl From<Life> for SlotState {
+    fn from(life: Life) -> Self {
+        Self::Life(life)
+    }
+}
+
+impl From<NodeState> for SlotState {
+    fn from(node: NodeState) -> Self {
+        Self::Node(node)
+    }
+}
