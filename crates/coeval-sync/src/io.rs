@@ -11,6 +11,15 @@ pub struct Now {
     pub mono: MonoTime,
 }
 
+/// A sans-IO engine: what a driver (quinn, the simulator) runs.
+pub trait Machine: Send {
+    /// Digests one input and says what to do, in order.
+    fn handle(&mut self, input: Input, now: Now, rng: &mut dyn rand::RngCore) -> Vec<Effect>;
+
+    /// When [`Input::Timer`] is due next; asked after every call.
+    fn next_timer(&self) -> Option<MonoTime>;
+}
+
 /// The authenticated peer at the other end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkPeer {

@@ -4,4 +4,4 @@
 //! quinn and under the simulator.
 pub mod io;
 
-pub use io::{CloseReason, Effect, Input, LinkPeer, Now};
+pub use io::{CloseReason, Effect, Input, LinkPeer, Machine, Now};
