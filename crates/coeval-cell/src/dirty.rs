@@ -1,9 +1,8 @@
 //! Dirty bits: which of many cells changed since the consumer last looked.
 
 use std::fmt;
-use std::sync::OnceLock;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Once, Ordering};
 
 /// Bits per word.
 const BITS: usize = u64::BITS as usize;
@@ -34,7 +33,7 @@ const CHUNKS: usize = (u32::BITS - BITS.ilog2() - FIRST.ilog2() + 1) as usize;
 pub struct DirtyBits {
     /// Which chunks exist. A bit is set after its chunk, and read before it.
     present: AtomicU64,
-    chunks: [OnceLock<Chunk>; CHUNKS],
+    chunks: [Once<Chunk>; CHUNKS],
 }
 
 struct Chunk {
@@ -52,7 +51,7 @@ impl Chunk {
 impl DirtyBits {
     /// No bit set, and no room taken yet.
     pub fn new() -> Self {
-        DirtyBits { present: AtomicU64::new(0), chunks: [const { OnceLock::new() }; CHUNKS] }
+        DirtyBits { present: AtomicU64::new(0), chunks: std::array::from_fn(|_| Once::new()) }
     }
 
     /// Sets the bit of `index`. Publish first, mark after; ring the [`Doorbell`](crate::Doorbell) last.

@@ -32,3 +32,34 @@ pub(crate) fn sequential_point() {
     #[cfg(coeval_loom)]
     fence(Ordering::SeqCst);
 }
+
+/// A value made once, at first use.
+///
+/// Nothing happens inside `make` that loom could interleave, so the standard cell serves there too. Only the order
+/// that it establishes is unknown to loom, which has none of its own: a lock around it says the same.
+pub(crate) struct Once<T> {
+    value: std::sync::OnceLock<T>,
+    #[cfg(coeval_loom)]
+    order: Mutex<()>,
+}
+
+impl<T> Once<T> {
+    pub(crate) fn new() -> Self {
+        Once {
+            value: std::sync::OnceLock::new(),
+            #[cfg(coeval_loom)]
+            order: Mutex::new(()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        #[cfg(coeval_loom)]
+        let _order = lock(&self.order);
+        self.value.get_or_init(make)
+    }
+}
