@@ -7,9 +7,12 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`state`] | [`NodeState`], [`Life`], [`SlotState`], [`Entry`]: the joinable fragments that replicas exchange |
+//! | [`tree`] | [`Tree`]: one entity's nodes with the rule itself, generic over where leaves live ([`LeafStore`]) |
 //! | [`replica`] | the [`Replica`] trait: what replication needs of a store |
 pub mod replica;
 pub mod state;
+pub mod tree;
 
 pub use replica::{Applied, Change, Drained, LinkTag, Origin, Refusal, Replica, Scan, SlotId, SlotSummary};
 pub use state::{Digest, Entry, EntryBody, Life, NodeState, SlotKey, SlotState};
+pub use tree::{JoinReport, LeafStore, Tree, Visibility};

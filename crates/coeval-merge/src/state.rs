@@ -69,3 +69,87 @@ pub enum EntryBody {
 /// An order-independent 128-bit sum over canonical state.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Digest(pub u128);
+
+impl NodeState {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.leaf.is_none() && self.floor.is_none() && self.kind.is_none()
+    }
+
+    /// The newest stamp in it; [`Stamp::NONE`] if it says nothing.
+    pub fn newest(&self) -> Stamp {
+        self.leaf.as_ref().map_or(Stamp::NONE, |l| l.stamp).max(self.floor).max(self.kind)
+    }
+
+    /// Joins another fragment of the same path by pointwise maximum. On equal stamps the leaves are one write.
+    pub fn join(&mut self, other: &Self) {
+        if let Some(theirs) = &other.leaf
+            && self.leaf.as_ref().is_none_or(|ours| ours.stamp < theirs.stamp)
+        {
+            self.leaf = Some(theirs.clone());
+        }
+        self.floor = self.floor.max(other.floor);
+        self.kind = self.kind.max(other.kind);
+    }
+
+    /// Whether a decoder may let it in: a leaf has a stamp, is no map, and shares its stamp neither with the kind
+    /// (the batch that made both was not in normal form) nor with the floor (it is implied).
+    pub fn is_normal(&self) -> bool {
+        self.leaf.as_ref().is_none_or(|leaf| {
+            !leaf.stamp.is_none()
+                && !matches!(leaf.value, Value::Map(_))
+                && leaf.stamp != self.kind
+                && leaf.stamp != self.floor
+        })
+    }
+}
+
+impl Life {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.created.is_none() && self.deleted.is_none()
+    }
+
+    /// The entity exists: its creation is known and no deletion is.
+    pub fn is_live(&self) -> bool {
+        !self.created.is_none() && self.deleted.is_none()
+    }
+
+    /// The newest stamp in it; [`Stamp::NONE`] if it says nothing.
+    pub fn newest(&self) -> Stamp {
+        self.created.max(self.deleted)
+    }
+
+    /// Joins: the least creation, the least deletion.
+    pub fn join(&mut self, other: &Self) {
+        self.created = least(self.created, other.created);
+        self.deleted = least(self.deleted, other.deleted);
+    }
+}
+
+impl SlotState {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Life(life) => life.is_empty(),
+            Self::Node(node) => node.is_empty(),
+        }
+    }
+
+    /// The newest stamp in it; [`Stamp::NONE`] if it says nothing.
+    pub fn newest(&self) -> Stamp {
+        match self {
+            Self::Life(life) => life.newest(),
+            Self::Node(node) => node.newest(),
+        }
+    }
+}
+
+/// The least of two stamps, where [`Stamp::NONE`] is "unknown".
+fn least(a: Stamp, b: Stamp) -> Stamp {
+    match (a.is_none(), b.is_none()) {
+        (true, _) => b,
+        (_, true) => a,
+        _ => a.min(b),
+    }
+}
