@@ -1,5 +1,7 @@
 //! Keys and paths: the names of parameters inside an entity.
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// One name of a path: 1 to 255 bytes of UTF-8. Cloning is cheap.
@@ -50,11 +52,36 @@ impl Key {
     }
 }
 
+impl AsRef<str> for Key {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+// A key orders, compares and hashes as its text, so maps of keys can be asked with a `&str`.
+impl std::borrow::Borrow<str> for Key {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for Key {
+    type Error = PathError;
+
+    fn try_from(text: &str) -> Result<Self, PathError> {
+        Self::new(text)
+    }
+}
+
 impl Path {
     /// A path from its keys.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Result<Self, PathError> {
         let keys: Arc<[Key]> = keys.into_iter().collect();
-        if (1..=MAX_KEYS).contains(&keys.len()) { Ok(Self(keys)) } else { Err(PathError::KeyCount(keys.len())) }
+        if (1..=MAX_KEYS).contains(&keys.len()) {
+            Ok(Self(keys))
+        } else {
+            Err(PathError::KeyCount(keys.len()))
+        }
     }
 
     /// A path from its textual form: keys joined with `/`; inside a key `\/` is a slash and `\\` a backslash.
@@ -74,6 +101,21 @@ impl Path {
         }
         keys.push(Key::new(&key).map_err(|e| in_path(e, text))?);
         Self::new(keys)
+    }
+
+    /// Number of keys, 1 to [`MAX_KEYS`].
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The innermost key.
+    pub fn last(&self) -> &Key {
+        &self.0[self.0.len() - 1]
+    }
+
+    /// The proper ancestors, outermost first; none for a path of one key.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> + '_ {
+        (1..self.0.len()).map(|depth| Self(self.0[..depth].into()))
     }
 
     /// The keys, outermost first.
@@ -126,6 +168,88 @@ impl fmt::Display for Path {
             write!(f, "{key}")?;
         }
         Ok(())
+    }
+}
+
+impl FromStr for Path {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<&str> for Path {
+    type Error = PathError;
+
+    fn try_from(text: &str) -> Result<Self, PathError> {
+        Self::parse(text)
+    }
+}
+
+impl From<Key> for Path {
+    fn from(key: Key) -> Self {
+        Self([key].into())
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+struct KeyVisitor;
+
+impl de::Visitor<'_> for KeyVisitor {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a key of 1 to {MAX_KEY_BYTES} bytes")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Key, E> {
+        Key::new(text).map_err(E::custom)
+    }
+}
+
+/// A list of keys, unescaped, outermost first.
+impl Serialize for Path {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Path {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(PathVisitor)
+    }
+}
+
+struct PathVisitor;
+
+impl<'de> de::Visitor<'de> for PathVisitor {
+    type Value = Path;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of 1 to {MAX_KEYS} keys")
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Path, A::Error> {
+        let mut keys = Vec::new();
+        while let Some(key) = seq.next_element::<Key>()? {
+            if keys.len() == MAX_KEYS {
+                return Err(de::Error::custom(PathError::KeyCount(MAX_KEYS + 1)));
+            }
+            keys.push(key);
+        }
+        Path::new(keys).map_err(de::Error::custom)
     }
 }
 
