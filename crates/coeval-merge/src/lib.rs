@@ -7,12 +7,25 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`state`] | [`NodeState`], [`Life`], [`SlotState`], [`Entry`]: the joinable fragments that replicas exchange |
+//! | [`op`] | [`Op`]: create, delete, set, remove, replace |
+//! | [`batch`] | [`Batch`]: program order resolved into fragments of one stamp |
 //! | [`tree`] | [`Tree`]: one entity's nodes with the rule itself, generic over where leaves live ([`LeafStore`]) |
+//! | [`digest`] | contributions to the [`Digest`] |
 //! | [`replica`] | the [`Replica`] trait: what replication needs of a store |
+//! | [`plain`] | [`PlainReplica`]: a whole replica for one thread, the reference for stores and replication |
+pub mod batch;
+pub mod digest;
+pub mod op;
+pub mod plain;
 pub mod replica;
 pub mod state;
 pub mod tree;
 
-pub use replica::{Applied, Change, Drained, LinkTag, Origin, Refusal, Replica, Scan, SlotId, SlotSummary};
+pub use batch::{Batch, BatchError};
+pub use op::Op;
+pub use plain::{PlainLimits, PlainReplica, WriteError};
+pub use replica::{
+    Applied, Change, Drained, LinkTag, Origin, Refusal, Replica, Scan, SlotId, SlotSummary, bucket_of,
+};
 pub use state::{Digest, Entry, EntryBody, Life, NodeState, SlotKey, SlotState};
 pub use tree::{JoinReport, LeafStore, Tree, Visibility};

@@ -211,13 +211,14 @@ impl<L: LeafStore> Tree<L> {
             // They have children, so no fast writer is at them.
             let node = self.node(path);
             let held = node.leaf.stamp();
-            above = above.max(node.clear());
             if !held.is_none() && held <= written {
-                node.floor = node.floor.max(held);
+                // Any floor here is older than the leaf; one that a clear above implies is not held.
+                node.floor = if held > above { held } else { Stamp::NONE };
                 node.forget();
                 touched.insert(path.clone());
                 self.fold_up(&ancestors[..depth], held, touched);
             }
+            above = above.max(held).max(self.nodes[path].floor);
         }
         above
     }
