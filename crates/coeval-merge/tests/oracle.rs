@@ -9,6 +9,8 @@
 //! | a leaf must be newer than the clear above it (`>` for `>=`) | `replicas_show_what_replay_shows`, cases |
 //! | a dominated kind is dropped without folding it up | `replicas_show_what_replay_shows` |
 //! | the canonical state keeps implied kinds | `canonical_state_is_what_tells_futures_apart` |
+//! | a dominated floor is kept | `replicas_show_what_replay_shows`, `canonical_state_is_what_tells_futures_apart` |
+//! | the digest leaves out floors | `canonical_state_is_what_tells_futures_apart` |
 //! | program order in a batch is not resolved | cases |
 mod common;
 use coeval_merge::{PlainReplica, Replica};
