@@ -21,10 +21,7 @@ impl Epoch {
     /// Before the first jump.
     pub const GENESIS: Self = Self {
         at: WallTime::from_nanos(0),
-        jump: EditId {
-            stamp: crate::Stamp { hlc: 0, writer: crate::Incarnation(0) },
-            index: 0,
-        },
+        jump: EditId { stamp: crate::Stamp { hlc: 0, writer: crate::Incarnation(0) }, index: 0 },
     };
 }
 
