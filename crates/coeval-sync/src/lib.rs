@@ -2,6 +2,46 @@
 //!
 //! No socket, no clock, no thread: [`Input`] goes in with the time, [`Effect`]s come out, so the same code runs under
 //! quinn and under the simulator.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`io`] | [`Input`], [`Effect`], [`Machine`]: what a driver sees |
+//! | [`engine`] | [`Sync`]: takes inputs apart, keeps the links, runs what is due |
+//! | [`config`] | [`Config`], [`SessionTime`]: limits, periods, and session wall time |
+//! | [`notice`] | [`Notice`]: what the engine tells its owner |
+//! | [`events`] | [`Event`], [`Target`], [`EventId`], [`EventError`]: events and commands |
+//! | [`stats`] | [`PeerStatus`], [`PeerStats`]: the table of peers and its counters |
+//! | `link` | one link: what is on its way out, what came in and is not applied yet |
+//! | `pump` | the way out: drain, group, encode once, fan out; conflated deltas; snapshots |
+//! | `receive` | the way in: hellos and cursors, deltas staged to their mark, acknowledgements |
+//! | `parking` | fragments too far ahead of session time |
+//! | `repair` | digests: finding and mending differences |
+//! | `members`, `graph` | link states, who is present, shortest-path trees |
+//! | `dial` | making the full mesh |
+//! | `ping` | round-trip times and clock samples |
+//! | `codec` | the packed bodies |
+pub mod config;
+pub mod engine;
+pub mod events;
 pub mod io;
+pub mod notice;
+pub mod stats;
 
+mod codec;
+mod dial;
+mod graph;
+mod link;
+mod members;
+mod parking;
+mod ping;
+mod pump;
+mod receive;
+mod repair;
+
+pub use coeval_wire::Reply;
+pub use config::{Config, SessionTime};
+pub use engine::Sync;
+pub use events::{Event, EventError, EventId, Target};
 pub use io::{CloseReason, Effect, Input, LinkPeer, Machine, Now};
+pub use notice::{EventNotice, Notice};
+pub use stats::{PeerState, PeerStats, PeerStatus};

@@ -1,0 +1,71 @@
+//! What may be set of an engine, with defaults.
+use coeval_time::{MonoTime, WallDuration, WallTime};
+
+/// Session wall time, as the engine asks for it.
+pub trait SessionTime: Send {
+    /// Session wall time at the instant `now` of this process's monotonic clock.
+    fn session_wall(&self, now: MonoTime) -> WallTime;
+}
+
+impl<F: Fn(MonoTime) -> WallTime + Send> SessionTime for F {
+    fn session_wall(&self, now: MonoTime) -> WallTime {
+        self(now)
+    }
+}
+
+/// Limits and periods of an engine. All lengths of time are wall time.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes handed to the transport and not yet taken by it, above which a link lags (256 KiB).
+    pub window: usize,
+    /// Bytes of states gathered in one message (32 KiB).
+    pub chunk: usize,
+    /// Slots in one page of a snapshot (512).
+    pub page: usize,
+    /// How often root digests are exchanged (1 s).
+    pub digest_period: WallDuration,
+    /// How far ahead of session time a stamp may be before its fragment is parked (2 s; part of the genesis).
+    pub lead: WallDuration,
+    /// Most fragments parked for one author (1,024).
+    pub parked_per_author: usize,
+    /// How long a node may be unreachable before it is lost (12 s).
+    pub lost_after: WallDuration,
+    /// How long a lost node is dialed, and its event numbers are kept (10 min).
+    pub forget_after: WallDuration,
+    /// Most events waiting for one node (1,024).
+    pub event_queue: usize,
+    /// Most bytes in the topic and the value of an event (64 KiB).
+    pub event_bytes: usize,
+    /// Time between the first eight pings of a link (100 ms).
+    pub ping_fast: WallDuration,
+    /// Time between later pings (2 s).
+    pub ping_slow: WallDuration,
+    /// Most message bytes kept aside for one delta (256 MiB); beyond, it is applied in parts.
+    pub staged_bytes: usize,
+    /// Whether nodes that are learned of are dialed, so that the session becomes a full mesh (true).
+    pub mesh: bool,
+    /// The world of the session.
+    pub world: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            window: 256 << 10,
+            chunk: 32 << 10,
+            page: 512,
+            digest_period: WallDuration::from_secs(1),
+            lead: WallDuration::from_secs(2),
+            parked_per_author: 1024,
+            lost_after: WallDuration::from_secs(12),
+            forget_after: WallDuration::from_secs(600),
+            event_queue: 1024,
+            event_bytes: 64 << 10,
+            ping_fast: WallDuration::from_millis(100),
+            ping_slow: WallDuration::from_secs(2),
+            staged_bytes: 256 << 20,
+            mesh: true,
+            world: 0,
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! The engine: takes inputs apart, keeps the links, and runs what is due.
+use crate::config::{Config, SessionTime};
+use crate::dial::Dialer;
+use crate::events::Events;
+use crate::io::{CloseReason, Effect, Input, LinkPeer, Machine, Now};
+use crate::link::{Greeting, Link, Mode};
+use crate::members::{Members, Presence};
+use crate::notice::Notice;
+use crate::parking::Parking;
+use crate::pump::Extra;
+use crate::stats::{PeerState, PeerStats, PeerStatus};
+use coeval_merge::{LinkTag, Replica};
+use coeval_time::{Incarnation, MonoTime, WallDuration, WallTime};
+use coeval_value::NodeId;
+use coeval_wire::frame::{Bye, Hello, LinkState};
+use coeval_wire::{Frame, FrameError, Interest, PROTOCOL_VERSION};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// The replication engine over one replica.
+///
+/// Getters take `&self`. [`handle`](Machine::handle) is the way in for everything that happens outside, including
+/// the passing of time. [`send_event`](Sync::send_event), [`reply`](Sync::reply) and [`leave`](Sync::leave) queue
+/// effects that the next call of `handle` returns: after them [`next_timer`](Machine::next_timer) is due at once.
+/// [`poll_notice`](Sync::poll_notice) is the way out for the owner.
+pub struct Sync<R> {
+    pub(crate) replica: Arc<R>,
+    pub(crate) config: Config,
+    pub(crate) me: LinkPeer,
+    wall: Box<dyn SessionTime>,
+    pub(crate) links: BTreeMap<LinkTag, Link>,
+    pub(crate) members: Members,
+    /// Of each node's incarnation: the position up to which this replica holds what it drained.
+    pub(crate) cursors: BTreeMap<Incarnation, u64>,
+    pub(crate) parking: Parking,
+    /// Newly parked, to be passed on with the next drain.
+    pub(crate) extra: Extra,
+    pub(crate) events: Events,
+    pub(crate) dialer: Dialer,
+    pub(crate) stats: BTreeMap<NodeId, PeerStats>,
+    pub(crate) notices: VecDeque<Notice>,
+    pub(crate) out: Vec<Effect>,
+    pub(crate) now: MonoTime,
+    /// Whether something was applied since the last pump.
+    pub(crate) applied: bool,
+    /// Whether links or nodes changed since dials were planned.
+    replan: bool,
+    entropy: u64,
+    left: bool,
+}
+
+impl<R: Replica> Sync<R> {
+    /// An engine for `replica`, at the node `me`, told session wall time by `wall`.
+    pub fn new(replica: Arc<R>, me: LinkPeer, wall: Box<dyn SessionTime>, config: Config) -> Self {
+        let state = LinkState {
+            node: me.node,
+            version: 1,
+            name: me.name.clone(),
+            addresses: me.addresses.clone(),
+            observer: me.observer,
+            left: false,
+            links: Vec::new(),
+        };
+        Self {
+            replica,
+            config,
+            me,
+            wall,
+            links: BTreeMap::new(),
+            members: Members::new(state),
+            cursors: BTreeMap::new(),
+            parking: Parking::default(),
+            extra: Extra::default(),
+            events: Events::default(),
+            dialer: Dialer::default(),
+            stats: BTreeMap::new(),
+            notices: VecDeque::new(),
+            out: Vec::new(),
+            now: MonoTime::default(),
+            applied: false,
+            replan: false,
+            entropy: 0,
+            left: false,
+        }
+    }
+
+    /// The replica.
+    pub fn replica(&self) -> &Arc<R> {
+        &self.replica
+    }
+
+    /// This node.
+    pub fn node(&self) -> NodeId {
+        self.me.node
+    }
+
+    /// The oldest notice not yet taken.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Whether this replica holds all that the peers held when their links came up. False without a greeted link.
+    pub fn caught_up(&self) -> bool {
+        let mut greeted = self.links.values().filter(|link| link.inc.greeted).peekable();
+        greeted.peek().is_some() && greeted.all(|link| link.inc.complete)
+    }
+
+    /// The position that peers must acknowledge for everything written before the last drain to have arrived.
+    pub fn flush_target(&self) -> u64 {
+        self.replica.position()
+    }
+
+    /// Of each linked node: whether it has applied, parked or refused everything up to `target`.
+    pub fn flushed(&self, target: u64) -> BTreeMap<NodeId, bool> {
+        let now = self.replica.position();
+        self.links.values().map(|link| (link.peer.node, link.out.has_acked(target, now))).collect()
+    }
+
+    /// The position that a link's peer has acknowledged.
+    pub fn acked(&self, link: LinkTag) -> Option<u64> {
+        self.links.get(&link).map(|link| link.out.acked)
+    }
+
+    /// The link to a node.
+    pub fn link_to(&self, node: NodeId) -> Option<LinkTag> {
+        self.links.iter().find(|(_, link)| link.peer.node == node).map(|(tag, _)| *tag)
+    }
+
+    /// How many fragments are kept outside until due.
+    pub fn parked(&self) -> usize {
+        self.parking.len()
+    }
+
+    /// The nodes of the session without this one, with how they stand and what was exchanged.
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        let rows =
+            self.members.others().map(|row| (row.state.node, (row.state.name.clone(), row.state.observer)));
+        let linked = self.links.values().map(|l| (l.peer.node, (l.peer.name.clone(), l.peer.observer)));
+        let all: BTreeMap<_, _> = linked.chain(rows).collect();
+        all.into_iter().map(|(node, (name, observer))| self.peer(node, name, observer)).collect()
+    }
+
+    fn peer(&self, node: NodeId, name: String, observer: bool) -> PeerStatus {
+        let link = self.link_to(node).and_then(|tag| self.links.get(&tag));
+        let unreachable = self.members.get(node).is_some_and(|row| row.unreachable_since.is_some());
+        let state = match link.map(|link| (link.out.mode, link.out.caught_up)) {
+            Some((Mode::Live, _)) => PeerState::Linked,
+            Some((Mode::Behind, false)) => PeerState::Lagging,
+            Some(_) => PeerState::CatchingUp,
+            None if unreachable => PeerState::Unreachable,
+            None => PeerState::Reachable,
+        };
+        PeerStatus {
+            node,
+            name,
+            state,
+            observer,
+            rtt: link.and_then(|link| link.ping.rtt()),
+            waiting: link.map_or(0, |link| link.out.dirty.len()),
+            in_flight: link.map_or(0, |link| link.out.in_flight),
+            acked: link.map_or(0, |link| link.out.acked),
+            stats: self.stats.get(&node).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Leaves the session: says so to everyone and closes all links.
+    pub fn leave(&mut self) {
+        self.left = true;
+        if let Some(state) = self.members.revise(|state| {
+            state.left = true;
+            state.links.clear();
+        }) {
+            self.flood(&state, None);
+        }
+        for tag in self.tags() {
+            self.send(tag, &Bye { reason: "the peer left".to_owned() }.into());
+            self.close(tag, CloseReason::Left);
+        }
+    }
+
+    pub(crate) fn session_wall(&self) -> WallTime {
+        self.wall.session_wall(self.now)
+    }
+
+    pub(crate) fn tags(&self) -> Vec<LinkTag> {
+        self.links.keys().copied().collect()
+    }
+
+    pub(crate) fn stats(&mut self, link: LinkTag) -> &mut PeerStats {
+        let node = self.links.get(&link).map(|link| link.peer.node).unwrap_or_default();
+        self.stats.entry(node).or_default()
+    }
+
+    /// A length between three quarters of `base` and `base`, so that the nodes of a session do not act in step.
+    pub(crate) fn jitter(&mut self, base: WallDuration) -> WallDuration {
+        // xorshift64 (Marsaglia 2003), seeded by the caller's generator at each input.
+        self.entropy ^= self.entropy << 13;
+        self.entropy ^= self.entropy >> 7;
+        self.entropy ^= self.entropy << 17;
+        let quarter = base.as_nanos() / 4;
+        let off = (self.entropy % (quarter.unsigned_abs() + 1)) as i64;
+        WallDuration::from_nanos(base.as_nanos() - off)
+    }
+
+    /// Queues a frame on a link.
+    pub(crate) fn send(&mut self, link: LinkTag, frame: &Frame) {
+        match frame.encode() {
+            Ok(bytes) => self.send_bytes(link, bytes),
+            Err(error) => self.complain(link, error.to_string()),
+        }
+    }
+
+    /// Queues a message on a link.
+    pub(crate) fn send_bytes(&mut self, link: LinkTag, bytes: bytes::Bytes) {
+        if let Some(to) = self.links.get_mut(&link) {
+            to.out.in_flight += bytes.len();
+            self.stats(link).sent_bytes += bytes.len() as u64;
+            self.out.push(Effect::Send { link, bytes });
+        }
+    }
+
+    pub(crate) fn complain(&mut self, link: LinkTag, message: String) {
+        let node = self.links.get(&link).map(|link| link.peer.node).unwrap_or_default();
+        tracing::warn!(?node, message, "replication");
+        self.notices.push_back(Notice::Error { node, message });
+    }
+
+    /// Closes a link from this side and forgets it. What it staged is not applied and its cursor not moved, so the
+    /// next link brings it again.
+    pub(crate) fn close(&mut self, link: LinkTag, reason: CloseReason) {
+        let words = reason.to_string();
+        self.out.push(Effect::Close { link, reason });
+        self.forget(link, words);
+    }
+
+    fn forget(&mut self, link: LinkTag, reason: String) {
+        let Some(gone) = self.links.remove(&link) else { return };
+        let node = gone.peer.node;
+        self.notices.push_back(Notice::LinkDown { link, node, reason });
+        // What the lost link would have brought may already lie at the others: compare soon.
+        for link in self.links.values_mut() {
+            link.digest_due = link.digest_due.min(self.now.saturating_add(WallDuration::from_millis(100)));
+        }
+        self.relink();
+    }
+
+    fn link_up(&mut self, tag: LinkTag, peer: LinkPeer, dialed: bool) {
+        if self.left {
+            self.out.push(Effect::Close { link: tag, reason: CloseReason::Left });
+            return;
+        }
+        self.dialer.linked(peer.node);
+        self.members.supersede(peer.node, &peer.addresses);
+        if let Some(old) = self.link_to(peer.node) {
+            // Both ends keep the link that the lesser node dialed; of two links dialed by one end, the newer.
+            let by_lesser = |dialed: bool| dialed == (self.me.node < peer.node);
+            if by_lesser(self.links[&old].dialed) && !by_lesser(dialed) {
+                self.out.push(Effect::Close { link: tag, reason: CloseReason::Duplicate });
+                return;
+            }
+            self.close(old, CloseReason::Duplicate);
+        }
+        self.pump();
+        let empty = self.is_empty();
+        let cursor = self.cursors.get(&peer.node.incarnation).map(|at| (peer.node.incarnation, *at));
+        let digest = self.replica.digest();
+        let hello = Hello { cursor, empty, digest, world: self.config.world, interest: Interest::Full };
+        let due = self.now.saturating_add(self.config.digest_period);
+        let greeting = Greeting { hello: hello.clone(), position: self.replica.position() };
+        self.links.insert(tag, Link::new(peer, dialed, greeting, self.now, due));
+        self.send(tag, &hello.into());
+        self.relink();
+        self.send_members(tag);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.replica.scan(Default::default(), 0, 1).states.is_empty() && self.replica.entry_ids().is_empty()
+    }
+
+    /// Tells everyone which links there are now.
+    pub(crate) fn relink(&mut self) {
+        let mut nodes: Vec<NodeId> = self.links.values().map(|link| link.peer.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        if let Some(state) = self.members.revise(|state| state.links = nodes) {
+            self.flood(&state, None);
+        }
+        self.refresh_members();
+    }
+
+    fn flood(&mut self, state: &LinkState, except: Option<LinkTag>) {
+        let frame = Frame::from(state.clone());
+        let Ok(bytes) = frame.encode() else { return };
+        for tag in self.tags() {
+            if Some(tag) != except {
+                self.send_bytes(tag, bytes.clone());
+            }
+        }
+    }
+
+    /// Sends all that is known of the nodes that can be reached.
+    pub(crate) fn send_members(&mut self, link: LinkTag) {
+        let states: Vec<LinkState> = self.members.reachable().cloned().collect();
+        for state in states {
+            if state.node == self.me.node || !self.me.observer {
+                self.send(link, &state.into());
+            }
+        }
+    }
+
+    pub(crate) fn refresh_members(&mut self) {
+        for presence in self.members.refresh(self.now, self.config.lost_after, self.config.forget_after) {
+            match presence {
+                Presence::Up(node) => {
+                    let Some(row) = self.members.get(node) else { continue };
+                    let (name, observer) = (row.state.name.clone(), row.state.observer);
+                    let addresses = row.state.addresses.clone();
+                    self.members.supersede(node, &addresses);
+                    self.notices.push_back(Notice::PeerUp { node, name, observer });
+                }
+                Presence::Lost { node, left } => {
+                    self.notices.push_back(Notice::PeerLost { node, left });
+                    self.drop_events(node);
+                }
+            }
+        }
+        self.reroute_events();
+        self.replan = true;
+    }
+
+    fn on_link_state(&mut self, link: LinkTag, state: LinkState) {
+        if state.node == self.me.node {
+            // An echo of this node from before it lost count: go on above it.
+            if let Some(mine) = self.members.revise(|mine| mine.version = mine.version.max(state.version)) {
+                self.flood(&mine, None);
+            }
+        } else if self.members.learn(state.clone(), self.now) {
+            if !self.me.observer {
+                self.flood(&state, Some(link));
+            }
+            self.refresh_members();
+        }
+    }
+
+    fn message(&mut self, link: LinkTag, bytes: &[u8]) {
+        if !self.links.contains_key(&link) {
+            return;
+        }
+        self.stats(link).received_bytes += bytes.len() as u64;
+        match Frame::decode(bytes) {
+            Ok(frame) => self.frame(link, frame),
+            Err(FrameError::UnknownVersion(theirs)) => {
+                self.close(link, CloseReason::Version { ours: PROTOCOL_VERSION, theirs });
+            }
+            Err(error) => self.close(link, CloseReason::Protocol(error.to_string())),
+        }
+    }
+
+    fn frame(&mut self, link: LinkTag, frame: Frame) {
+        let greeted = self.links.get(&link).is_some_and(|link| link.inc.greeted);
+        let result = match frame {
+            Frame::Hello(_) if greeted => Err("a second hello".to_owned()),
+            Frame::Hello(hello) => self.on_hello(link, &hello),
+            Frame::LinkState(state) => {
+                self.on_link_state(link, state);
+                Ok(())
+            }
+            Frame::Bye(bye) => {
+                self.out.push(Effect::Close { link, reason: CloseReason::Left });
+                self.forget(link, bye.reason);
+                Ok(())
+            }
+            Frame::Ping(_) | Frame::Pong(_) => Err("a ping on the message lane".to_owned()),
+            _ if !greeted => Err("the first frame is not a hello".to_owned()),
+            frame => self.greeted_frame(link, frame),
+        };
+        if let Err(message) = result {
+            self.complain(link, message.clone());
+            self.close(link, CloseReason::Protocol(message));
+        }
+    }
+
+    fn greeted_frame(&mut self, link: LinkTag, frame: Frame) -> Result<(), String> {
+        match frame {
+            Frame::Define(define) => self.on_define(link, &define.keys).map(|_| ()),
+            Frame::Delta(delta) => self.on_delta(link, &delta),
+            Frame::Entries(entries) => self.on_entries(link, &entries.entries),
+            Frame::Mark(mark) => {
+                self.on_mark(link, &mark);
+                Ok(())
+            }
+            Frame::Ack(ack) => {
+                self.on_ack(link, &ack);
+                Ok(())
+            }
+            Frame::Root(root) => {
+                self.on_root(link, &root);
+                Ok(())
+            }
+            Frame::Buckets(buckets) => self.on_buckets(link, &buckets),
+            Frame::Entities(entities) => self.on_entities(link, &entities),
+            Frame::Summary(summary) => self.on_summary(link, &summary),
+            Frame::EntryIds(ids) => {
+                self.on_entry_ids(link, &ids);
+                Ok(())
+            }
+            Frame::Want(want) => {
+                self.on_want(link, &want);
+                Ok(())
+            }
+            Frame::Repaired(repaired) => {
+                self.on_repaired(link, repaired.round);
+                Ok(())
+            }
+            Frame::Event(event) => {
+                self.on_event(event);
+                Ok(())
+            }
+            Frame::EventAck(ack) => {
+                self.on_event_ack(ack);
+                Ok(())
+            }
+            other => Err(format!("a {} frame out of place", other.name())),
+        }
+    }
+
+    fn on_datagram(&mut self, link: LinkTag, bytes: &[u8]) {
+        if !self.links.contains_key(&link) {
+            return;
+        }
+        match Frame::decode(bytes) {
+            Ok(Frame::Ping(ping)) => self.on_ping(link, ping),
+            Ok(Frame::Pong(pong)) => self.on_pong(link, pong),
+            // A datagram is never worth a link.
+            Ok(other) => self.complain(link, format!("a {} frame in a datagram", other.name())),
+            Err(error) => self.complain(link, error.to_string()),
+        }
+    }
+
+    fn timer(&mut self) {
+        self.refresh_members();
+        self.apply_due();
+        for tag in self.tags() {
+            self.digest_if_due(tag);
+            self.ping_if_due(tag);
+        }
+        self.retry_events();
+        self.dial_if_due();
+    }
+
+    fn due(&self) -> Option<MonoTime> {
+        let links = self.links.values().flat_map(|link| [link.digest_due, link.ping.due]);
+        let dues = [
+            self.members.next(self.config.lost_after),
+            self.parked_due(),
+            self.events.next(),
+            self.dialer.next(),
+        ];
+        links.chain(dues.into_iter().flatten()).min()
+    }
+
+    /// When the next parked fragment is due, by session time as it runs now.
+    fn parked_due(&self) -> Option<MonoTime> {
+        let stamp = self.parking.next()?;
+        let limit = self.session_wall().saturating_add(self.config.lead);
+        let wait = stamp.wall().since(limit).as_nanos().max(0);
+        Some(self.now.saturating_add(WallDuration::from_nanos(wait.saturating_add(1_000_000))))
+    }
+}
+
+impl<R: Replica + Send + std::marker::Sync> Machine for Sync<R> {
+    fn handle(&mut self, input: Input, now: Now, rng: &mut dyn rand::RngCore) -> Vec<Effect> {
+        self.now = now.mono;
+        self.entropy = rng.next_u64() | 1;
+        match input {
+            Input::LinkUp { link, peer, dialed } => self.link_up(link, peer, dialed),
+            Input::LinkDown { link, reason } => self.forget(link, reason),
+            Input::Message { link, bytes } => self.message(link, &bytes),
+            Input::Datagram { link, bytes } => self.on_datagram(link, &bytes),
+            Input::Sent { link, bytes } => {
+                if let Some(link) = self.links.get_mut(&link) {
+                    link.out.in_flight = link.out.in_flight.saturating_sub(bytes);
+                }
+            }
+            Input::DialFailed { node, reason } => {
+                tracing::debug!(?node, reason, "dial failed");
+                self.dial_failed(node);
+            }
+            Input::Wake => self.applied = true,
+            Input::Timer => self.timer(),
+        }
+        while self.applied || self.has_room() {
+            self.pump();
+        }
+        if std::mem::take(&mut self.replan) {
+            self.plan_dials();
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    fn next_timer(&self) -> Option<MonoTime> {
+        if self.out.is_empty() { self.due() } else { Some(self.now) }
+    }
+}

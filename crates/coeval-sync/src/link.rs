@@ -1,0 +1,162 @@
+//! One link: what is on its way out, what came in and is not applied yet.
+use crate::io::LinkPeer;
+use crate::ping::Pinging;
+use crate::repair::Repair;
+use coeval_merge::{Entry, SlotId, SlotState};
+use coeval_time::{EditId, MonoTime};
+use coeval_wire::Frame;
+use coeval_wire::frame::Hello;
+use std::collections::{BTreeSet, HashMap};
+
+/// How changes reach the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// Its hello has not come: nothing is sent, what it needs is worked out then.
+    Greeting,
+    /// It was empty: pages of everything, from this slot on.
+    Snapshot(SlotId),
+    /// Only what changed is noted; it takes one conflated delta when it has room.
+    Behind,
+    /// Every delta, as it is drained.
+    Live,
+}
+
+/// A set of slots of this replica, one bit each.
+#[derive(Default)]
+pub(crate) struct SlotSet(Vec<u64>);
+
+impl SlotSet {
+    pub(crate) fn contains(&self, slot: SlotId) -> bool {
+        self.0.get(slot.0 as usize / 64).is_some_and(|word| word >> (slot.0 % 64) & 1 == 1)
+    }
+
+    pub(crate) fn insert(&mut self, slot: SlotId) {
+        let word = slot.0 as usize / 64;
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (slot.0 % 64);
+    }
+
+    pub(crate) fn remove(&mut self, slot: SlotId) {
+        if let Some(word) = self.0.get_mut(slot.0 as usize / 64) {
+            *word &= !(1 << (slot.0 % 64));
+        }
+    }
+}
+
+/// This side's hello, and the drained position it speaks of.
+pub(crate) struct Greeting {
+    pub(crate) hello: Hello,
+    pub(crate) position: u64,
+}
+
+/// The way out.
+pub(crate) struct Outgoing {
+    pub(crate) mode: Mode,
+    /// Slots whose numbers the peer knows.
+    pub(crate) defined: SlotSet,
+    /// Slots that changed and were not sent: at most one entry per slot, however often it changes.
+    pub(crate) dirty: BTreeSet<SlotId>,
+    /// The same for write-once entries.
+    pub(crate) entries: BTreeSet<EditId>,
+    /// Message bytes handed to the transport that it has not taken yet.
+    pub(crate) in_flight: usize,
+    /// Frames to follow the next delta.
+    pub(crate) after: Vec<Frame>,
+    /// The position of the last mark sent, and of the last one acknowledged.
+    pub(crate) marked: u64,
+    pub(crate) acked: u64,
+    /// The next mark says that the peer is caught up.
+    pub(crate) caught_up: bool,
+    /// All that was held here when the link came up was sent.
+    pub(crate) past: bool,
+}
+
+/// The way in.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    /// Whether the peer's hello has come.
+    pub(crate) greeted: bool,
+    /// The peer's numbers; `None`: this replica refused the slot. Looked up, never iterated.
+    pub(crate) numbers: HashMap<u32, Option<SlotId>, foldhash::fast::FixedState>,
+    /// Numbers asked for because they were not defined.
+    pub(crate) asked: BTreeSet<u32>,
+    /// The delta so far.
+    pub(crate) states: Vec<(SlotId, SlotState)>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) staged_bytes: usize,
+    /// Fragments of the delta so far that named a refused slot.
+    pub(crate) refused: u32,
+    /// Whether all that the peer held when the link came up is here.
+    pub(crate) complete: bool,
+    /// The position reached by marks while that was not so.
+    pub(crate) reached: u64,
+}
+
+/// One link.
+pub(crate) struct Link {
+    pub(crate) peer: LinkPeer,
+    pub(crate) dialed: bool,
+    /// What this side said first.
+    pub(crate) greeting: Greeting,
+    pub(crate) out: Outgoing,
+    pub(crate) inc: Incoming,
+    pub(crate) repair: Repair,
+    pub(crate) ping: Pinging,
+    /// When the next root digest is sent.
+    pub(crate) digest_due: MonoTime,
+}
+
+impl Link {
+    pub(crate) fn new(
+        peer: LinkPeer,
+        dialed: bool,
+        greeting: Greeting,
+        now: MonoTime,
+        digest_due: MonoTime,
+    ) -> Self {
+        Self {
+            peer,
+            dialed,
+            greeting,
+            out: Outgoing {
+                mode: Mode::Greeting,
+                defined: SlotSet::default(),
+                dirty: BTreeSet::new(),
+                entries: BTreeSet::new(),
+                in_flight: 0,
+                after: Vec::new(),
+                marked: 0,
+                acked: 0,
+                caught_up: false,
+                past: false,
+            },
+            inc: Incoming::default(),
+            repair: Repair::default(),
+            ping: Pinging::new(now),
+            digest_due,
+        }
+    }
+}
+
+impl Outgoing {
+    /// Notes slots to be sent with the next conflated delta.
+    pub(crate) fn note(&mut self, slots: impl IntoIterator<Item = SlotId>) {
+        self.dirty.extend(slots);
+        self.fall_behind();
+    }
+
+    /// Leaves the fast path until the next conflated delta.
+    pub(crate) fn fall_behind(&mut self) {
+        if self.mode == Mode::Live {
+            self.mode = Mode::Behind;
+        }
+    }
+
+    /// Whether all up to `position` was acknowledged, `now` being the last drained position.
+    pub(crate) fn has_acked(&self, position: u64, now: u64) -> bool {
+        let idle = self.mode == Mode::Live && self.acked >= self.marked && position <= now;
+        self.past && (self.acked >= position || idle)
+    }
+}

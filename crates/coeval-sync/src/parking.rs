@@ -1,0 +1,182 @@
+//! Fragments whose stamps are too far ahead of session time: kept outside the replica until due.
+//!
+//! Whether a fragment counts depends on its stamp and on session time alone, so all replicas agree on it once the time
+//! has come. A node state is a join of writes; each of its parts is judged by its own stamp.
+use coeval_merge::{Entry, Life, LinkTag, NodeState, SlotId, SlotState};
+use coeval_time::{Incarnation, Stamp, WallTime};
+use std::collections::BTreeMap;
+
+/// Stamps from here on are refused: the hybrid clock could not go on above them.
+pub(crate) const OVERFLOW_HLC: u64 = 1 << 63;
+
+/// What a delta is split into.
+#[derive(Default)]
+pub(crate) struct Split {
+    /// To be applied now.
+    pub(crate) states: Vec<(SlotId, SlotState)>,
+    /// To be applied now.
+    pub(crate) entries: Vec<Entry>,
+    /// Newly parked, to be passed on.
+    pub(crate) parked: Vec<(SlotId, SlotState)>,
+    /// Newly parked, to be passed on.
+    pub(crate) parked_entries: Vec<Entry>,
+    /// How many fragments are outside, newly or already.
+    pub(crate) outside: u32,
+    /// How many were refused.
+    pub(crate) refused: u32,
+    /// How far ahead the farthest is, nanoseconds.
+    pub(crate) ahead: u64,
+    /// The newest stamp to be applied now.
+    pub(crate) newest: Stamp,
+}
+
+#[derive(Clone)]
+enum Parked {
+    State(SlotId, SlotState),
+    Entry(Entry),
+}
+
+/// The fragments kept outside.
+#[derive(Default)]
+pub(crate) struct Parking {
+    waiting: BTreeMap<(Stamp, u64), (LinkTag, Parked)>,
+    by_author: BTreeMap<Incarnation, usize>,
+}
+
+/// The newest stamp of a state.
+pub(crate) fn newest(state: &SlotState) -> Stamp {
+    match state {
+        SlotState::Life(life) => life.created.max(life.deleted),
+        SlotState::Node(node) => {
+            node.leaf.as_ref().map_or(Stamp::NONE, |leaf| leaf.stamp).max(node.floor).max(node.kind)
+        }
+    }
+}
+
+/// Splits a state by a test of stamps: what passes, and what does not.
+fn split(state: SlotState, near: impl Fn(Stamp) -> bool) -> (Option<SlotState>, Option<SlotState>) {
+    let part = |stamp: Stamp, keep: bool| if near(stamp) == keep { stamp } else { Stamp::NONE };
+    let some = |state: SlotState| (!newest(&state).is_none()).then_some(state);
+    match state {
+        SlotState::Life(Life { created, deleted }) => {
+            let half =
+                |keep| SlotState::Life(Life { created: part(created, keep), deleted: part(deleted, keep) });
+            (some(half(true)), some(half(false)))
+        }
+        SlotState::Node(NodeState { leaf, floor, kind }) => {
+            let half = |keep| {
+                let leaf = leaf.clone().filter(|leaf| near(leaf.stamp) == keep);
+                SlotState::Node(NodeState { leaf, floor: part(floor, keep), kind: part(kind, keep) })
+            };
+            (some(half(true)), some(half(false)))
+        }
+    }
+}
+
+impl Parking {
+    /// Splits what arrived over `link` by `limit`, the latest stamp admitted now, and keeps what lies beyond.
+    pub(crate) fn split(
+        &mut self,
+        link: LinkTag,
+        states: Vec<(SlotId, SlotState)>,
+        entries: Vec<Entry>,
+        limit: WallTime,
+        per_author: usize,
+    ) -> Split {
+        let mut out = Split::default();
+        let near = |stamp: Stamp| stamp.hlc <= limit.as_nanos();
+        for (slot, state) in states {
+            if near(newest(&state)) {
+                out.newest = out.newest.max(newest(&state));
+                out.states.push((slot, state));
+                continue;
+            }
+            let (now, later) = split(state, near);
+            if let Some(state) = now {
+                out.newest = out.newest.max(newest(&state));
+                out.states.push((slot, state));
+            }
+            if let Some(state) = later {
+                let key = (newest(&state), u64::from(slot.0) << 1);
+                if self.keep(key, link, Parked::State(slot, state.clone()), per_author, limit, &mut out) {
+                    out.parked.push((slot, state));
+                }
+            }
+        }
+        for entry in entries {
+            if near(entry.id.stamp) {
+                out.newest = out.newest.max(entry.id.stamp);
+                out.entries.push(entry);
+            } else {
+                let key = (entry.id.stamp, u64::from(entry.id.index) << 1 | 1);
+                if self.keep(key, link, Parked::Entry(entry.clone()), per_author, limit, &mut out) {
+                    out.parked_entries.push(entry);
+                }
+            }
+        }
+        out
+    }
+
+    /// Keeps one; whether it is new.
+    fn keep(
+        &mut self,
+        key: (Stamp, u64),
+        link: LinkTag,
+        what: Parked,
+        per_author: usize,
+        limit: WallTime,
+        out: &mut Split,
+    ) -> bool {
+        let stamp = key.0;
+        let known = self.waiting.contains_key(&key);
+        let count = self.by_author.entry(stamp.writer).or_default();
+        if stamp.hlc >= OVERFLOW_HLC || (!known && *count >= per_author) {
+            out.refused += 1;
+            return false;
+        }
+        out.outside += 1;
+        out.ahead = out.ahead.max(stamp.hlc - limit.as_nanos());
+        if !known {
+            *count += 1;
+            self.waiting.insert(key, (link, what));
+        }
+        !known
+    }
+
+    /// Takes what is due at `limit`, by the link it came by.
+    pub(crate) fn due(
+        &mut self,
+        limit: WallTime,
+    ) -> BTreeMap<LinkTag, (Vec<(SlotId, SlotState)>, Vec<Entry>)> {
+        let mut out: BTreeMap<LinkTag, (Vec<(SlotId, SlotState)>, Vec<Entry>)> = BTreeMap::new();
+        while let Some(first) = self.waiting.first_entry() {
+            let stamp = first.key().0;
+            if stamp.hlc > limit.as_nanos() {
+                break;
+            }
+            let (link, what) = first.remove();
+            if let Some(count) = self.by_author.get_mut(&stamp.writer) {
+                *count -= 1;
+                if *count == 0 {
+                    self.by_author.remove(&stamp.writer);
+                }
+            }
+            let due = out.entry(link).or_default();
+            match what {
+                Parked::State(slot, state) => due.0.push((slot, state)),
+                Parked::Entry(entry) => due.1.push(entry),
+            }
+        }
+        out
+    }
+
+    /// The stamp that is due next.
+    pub(crate) fn next(&self) -> Option<Stamp> {
+        self.waiting.keys().next().map(|key| key.0)
+    }
+
+    /// How many are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

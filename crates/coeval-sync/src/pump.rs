@@ -1,0 +1,385 @@
+//! The way out: drains the replica, encodes each group of changes once, and hands it to every link that it is for.
+//!
+//! A link has one of three ways. *Live*: each delta as it is drained. *Behind*: only the numbers of changed slots are
+//! noted, and when the link has room it takes one conflated delta. *Snapshot*: pages of everything for an empty
+//! receiver, as fast as the link takes them, then one conflated delta of what changed meanwhile.
+//!
+//! A conflated delta lies at a batch boundary: its slots are read first and the replica is drained after; whatever a
+//! batch changed in between is in the drain, whose states replace those that were read.
+use crate::Sync;
+use crate::codec;
+use crate::link::Mode;
+use crate::notice::Notice;
+use bytes::Bytes;
+use coeval_merge::{Drained, Entry, LinkTag, Origin, Replica, SlotId, SlotState};
+use coeval_time::Incarnation;
+use coeval_value::{NodeId, Value};
+use coeval_wire::Frame;
+use coeval_wire::frame::{Define, Delta, Entries, Mark};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Parked fragments to be passed on though the replica does not hold them.
+#[derive(Default)]
+pub(crate) struct Extra {
+    pub(crate) states: Vec<(Origin, SlotId, SlotState)>,
+    pub(crate) entries: Vec<(Origin, Entry)>,
+}
+
+/// States and entries for one set of links.
+#[derive(Default)]
+struct Group {
+    states: Vec<(SlotId, SlotState)>,
+    extra: Vec<(SlotId, SlotState)>,
+    entries: Vec<Entry>,
+}
+
+/// Links by how a change reaches them.
+type Targets = BTreeMap<Option<(LinkTag, Incarnation)>, Vec<LinkTag>>;
+/// What links that are behind take with this drain.
+type Reads = BTreeMap<LinkTag, BTreeMap<SlotId, SlotState>>;
+
+impl<R: Replica> Sync<R> {
+    /// Whether a link that is not live has room for more.
+    pub(crate) fn has_room(&self) -> bool {
+        let low = self.config.window / 2;
+        self.links
+            .values()
+            .any(|l| matches!(l.out.mode, Mode::Behind | Mode::Snapshot(_)) && l.out.in_flight <= low)
+    }
+
+    /// Drains the replica and sends what there is to send.
+    pub(crate) fn pump(&mut self) {
+        self.applied = false;
+        let mut reads = self.read_behind();
+        for link in self.links.values_mut().filter(|link| link.out.in_flight > self.config.window) {
+            link.out.fall_behind();
+        }
+        let drained = self.replica.drain();
+        let groups = self.group(&drained, &mut reads);
+        self.fan_out(groups);
+        for (link, states) in reads {
+            self.conflated(link, states.into_iter().collect());
+        }
+        for link in self.tags() {
+            self.pages(link);
+        }
+    }
+
+    /// Reads the slots that links with room have missed.
+    fn read_behind(&mut self) -> Reads {
+        let low = self.config.window / 2;
+        let mut reads = Reads::new();
+        for (tag, link) in &mut self.links {
+            if link.out.mode == Mode::Behind && link.out.in_flight <= low {
+                let dirty = std::mem::take(&mut link.out.dirty);
+                let states = dirty.into_iter().filter_map(|slot| Some((slot, self.replica.read(slot)?)));
+                reads.insert(*tag, states.collect());
+            }
+        }
+        reads
+    }
+
+    /// Sorts changes by the live links that they are for; notes them at the others.
+    fn group(&mut self, drained: &Drained, reads: &mut Reads) -> BTreeMap<Vec<LinkTag>, Group> {
+        let mut groups: BTreeMap<Vec<LinkTag>, Group> = BTreeMap::new();
+        let mut targets = Targets::new();
+        for change in &drained.changes {
+            let all = self.targets(change.origin, &mut targets);
+            let live = self.place(&all, change.slot, &change.state, reads);
+            if !live.is_empty() {
+                groups.entry(live).or_default().states.push((change.slot, change.state.clone()));
+            }
+        }
+        self.mend(drained, reads, &mut targets);
+        for (origin, entry) in &drained.entries {
+            let mut all = self.targets(*origin, &mut targets);
+            for tag in &all {
+                let Some(link) = self.links.get_mut(tag) else { continue };
+                if link.out.mode != Mode::Live {
+                    link.out.entries.insert(entry.id);
+                }
+            }
+            all.retain(|tag| self.is_live(*tag));
+            groups.entry(all).or_default().entries.push(entry.clone());
+        }
+        let extra = std::mem::take(&mut self.extra);
+        for (origin, slot, state) in extra.states {
+            let mut all = self.targets(origin, &mut targets);
+            all.retain(|tag| self.is_live(*tag));
+            groups.entry(all).or_default().extra.push((slot, state));
+        }
+        for (origin, entry) in extra.entries {
+            let mut all = self.targets(origin, &mut targets);
+            all.retain(|tag| self.is_live(*tag));
+            groups.entry(all).or_default().entries.push(entry);
+        }
+        groups.remove(&Vec::new());
+        groups
+    }
+
+    fn is_live(&self, tag: LinkTag) -> bool {
+        self.links.get(&tag).is_some_and(|link| link.out.mode == Mode::Live)
+    }
+
+    /// Gives a change to links that are not live; returns those that are.
+    fn place(&mut self, all: &[LinkTag], slot: SlotId, state: &SlotState, reads: &mut Reads) -> Vec<LinkTag> {
+        let mut live = Vec::with_capacity(all.len());
+        for &tag in all {
+            let Some(link) = self.links.get_mut(&tag) else { continue };
+            match (link.out.mode, reads.get_mut(&tag)) {
+                (Mode::Live, _) => live.push(tag),
+                (_, Some(read)) => {
+                    read.insert(slot, state.clone());
+                }
+                (Mode::Behind, None) => {
+                    if !link.out.dirty.insert(slot) {
+                        self.stats(tag).conflated += 1;
+                    }
+                }
+                (Mode::Snapshot(next), None) => {
+                    if slot < next {
+                        link.out.dirty.insert(slot);
+                    }
+                }
+                (Mode::Greeting, None) => {}
+            }
+        }
+        live
+    }
+
+    /// If a conflated delta holds a slot that this drain changed without being for that link, it takes the whole
+    /// drain: else it would hold a part of a batch.
+    fn mend(&mut self, drained: &Drained, reads: &mut Reads, targets: &mut Targets) {
+        for (tag, read) in reads {
+            let torn = drained.changes.iter().any(|change| {
+                read.contains_key(&change.slot) && !self.targets(change.origin, targets).contains(tag)
+            });
+            if torn {
+                read.extend(drained.changes.iter().map(|change| (change.slot, change.state.clone())));
+            }
+        }
+    }
+
+    /// The links that a change is for.
+    fn targets(&mut self, origin: Origin, known: &mut Targets) -> Vec<LinkTag> {
+        let key = match origin {
+            Origin::Local => None,
+            Origin::Remote { link, author } => Some((link, author)),
+        };
+        if let Some(targets) = known.get(&key) {
+            return targets.clone();
+        }
+        let source = key.and_then(|(link, _)| self.links.get(&link)).map(|link| link.peer.node);
+        let links: Vec<(LinkTag, NodeId)> =
+            self.links.iter().map(|(tag, link)| (*tag, link.peer.node)).collect();
+        let forwards = |this: &mut Self, node| match key {
+            None => true,
+            Some((_, author)) => this.forwards(author, source, node),
+        };
+        let targets: Vec<LinkTag> =
+            links.into_iter().filter(|(_, node)| forwards(self, *node)).map(|(tag, _)| tag).collect();
+        known.insert(key, targets.clone());
+        targets
+    }
+
+    /// Whether a change by `author` that came from `source` goes on to `node`.
+    ///
+    /// Each change travels the shortest-path tree of its author: to a neighbor that has no link to the author and
+    /// whose parent in that tree is this node. Of an author who is gone there is no tree: then to every neighbor
+    /// that has no link to the source, which is where it would have got it.
+    fn forwards(&mut self, author: Incarnation, source: Option<NodeId>, node: NodeId) -> bool {
+        let me = self.me.node;
+        if source == Some(node) || self.me.observer {
+            return false;
+        }
+        let graph = self.members.graph();
+        let root = graph.node_of(author).filter(|root| *root != me && graph.distances(me).contains_key(root));
+        match root {
+            Some(root) if root == node || graph.linked(node, root) => false,
+            Some(root) => graph.parent(node, root).is_none_or(|parent| parent == me),
+            None => source.is_none_or(|source| !graph.linked(node, source)),
+        }
+    }
+
+    /// Encodes each group once and sends it to all its links, then the mark.
+    fn fan_out(&mut self, groups: BTreeMap<Vec<LinkTag>, Group>) {
+        let mut marked = BTreeSet::new();
+        for (links, group) in groups {
+            for states in [&group.states, &group.extra] {
+                for &link in &links {
+                    self.define(link, states.iter().map(|(slot, _)| *slot));
+                }
+                for (bytes, count) in self.encode_states(states, false) {
+                    for &link in &links {
+                        self.stats(link).sent_updates += count;
+                        self.send_bytes(link, bytes.clone());
+                    }
+                }
+            }
+            for (bytes, count) in self.encode_entries(&group.entries) {
+                for &link in &links {
+                    self.stats(link).sent_updates += count;
+                    self.send_bytes(link, bytes.clone());
+                }
+            }
+            marked.extend(links);
+        }
+        let position = self.replica.position();
+        if let Ok(bytes) = Frame::from(Mark { position, caught_up: false }).encode() {
+            for link in marked {
+                self.send_bytes(link, bytes.clone());
+                if let Some(link) = self.links.get_mut(&link) {
+                    link.out.marked = position;
+                }
+            }
+        }
+    }
+
+    /// Sends one conflated delta and makes the link live.
+    fn conflated(&mut self, tag: LinkTag, states: Vec<(SlotId, SlotState)>) {
+        let Some(link) = self.links.get_mut(&tag) else { return };
+        link.out.mode = Mode::Live;
+        let ids = std::mem::take(&mut link.out.entries);
+        let after = std::mem::take(&mut link.out.after);
+        let caught_up = std::mem::take(&mut link.out.caught_up);
+        let entries: Vec<Entry> = ids.into_iter().filter_map(|id| self.replica.entry(id)).collect();
+        if caught_up || !states.is_empty() || !entries.is_empty() {
+            let position = self.replica.position();
+            link.out.marked = position;
+            link.out.past |= caught_up;
+            self.define(tag, states.iter().map(|(slot, _)| *slot));
+            let messages =
+                self.encode_states(&states, false).into_iter().chain(self.encode_entries(&entries));
+            for (bytes, count) in messages.collect::<Vec<_>>() {
+                self.stats(tag).sent_updates += count;
+                self.send_bytes(tag, bytes);
+            }
+            self.send(tag, &Mark { position, caught_up }.into());
+        }
+        for frame in after {
+            self.send(tag, &frame);
+        }
+    }
+
+    /// Sends pages of a snapshot while the link has room.
+    fn pages(&mut self, tag: LinkTag) {
+        while let Some(link) = self.links.get_mut(&tag) {
+            let Mode::Snapshot(from) = link.out.mode else { return };
+            if link.out.in_flight > self.config.window / 2 {
+                return;
+            }
+            let page = self.replica.scan(from, 0, self.config.page);
+            link.out.mode = page.next.map_or(Mode::Behind, Mode::Snapshot);
+            self.define(tag, page.states.iter().map(|(slot, _)| *slot));
+            for (bytes, count) in self.encode_states(&page.states, true) {
+                self.stats(tag).sent_updates += count;
+                self.send_bytes(tag, bytes);
+            }
+            // The rest, and the mark, need a drain of their own.
+            self.applied |= page.next.is_none();
+        }
+    }
+
+    /// Tells a link the keys of slots whose numbers it does not know.
+    fn define(&mut self, tag: LinkTag, slots: impl Iterator<Item = SlotId>) {
+        let Some(link) = self.links.get_mut(&tag) else { return };
+        let mut keys = Vec::new();
+        for slot in slots.filter(|slot| !link.out.defined.contains(*slot)) {
+            if let Some(key) = self.replica.key(slot) {
+                keys.push((slot, key));
+            }
+        }
+        keys.sort_unstable_by_key(|(slot, _)| *slot);
+        keys.dedup_by_key(|(slot, _)| *slot);
+        for (slot, _) in &keys {
+            link.out.defined.insert(*slot);
+        }
+        for keys in keys.chunks(self.config.page.max(1)) {
+            match codec::encode_keys(keys) {
+                Ok(keys) => self.send(tag, &Define { keys }.into()),
+                Err(error) => self.complain(tag, error),
+            }
+        }
+    }
+
+    /// Delta messages of states, each about a chunk long, with how many states each holds.
+    fn encode_states(&mut self, states: &[(SlotId, SlotState)], page: bool) -> Vec<(Bytes, u64)> {
+        let mut out = Vec::new();
+        let mut rest = states;
+        while !rest.is_empty() {
+            let count = fit(rest, self.config.chunk, |(_, state)| state_size(state));
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let message = codec::encode_states(now).and_then(|states| {
+                Frame::from(Delta { page, states }).encode().map_err(|error| error.to_string())
+            });
+            match message {
+                Ok(bytes) => out.push((bytes, count as u64)),
+                Err(message) => self.notices.push_back(Notice::Error { node: self.me.node, message }),
+            }
+        }
+        out
+    }
+
+    /// Messages of entries, each about a chunk long, with how many entries each holds.
+    fn encode_entries(&mut self, entries: &[Entry]) -> Vec<(Bytes, u64)> {
+        let mut out = Vec::new();
+        let mut rest = entries;
+        while !rest.is_empty() {
+            let count = fit(rest, self.config.chunk, entry_size);
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let message = codec::encode_entries(now).and_then(|entries| {
+                Frame::from(Entries { entries }).encode().map_err(|error| error.to_string())
+            });
+            match message {
+                Ok(bytes) => out.push((bytes, count as u64)),
+                Err(message) => self.notices.push_back(Notice::Error { node: self.me.node, message }),
+            }
+        }
+        out
+    }
+}
+
+/// How many items from the front take about `bytes`; at least one.
+fn fit<T>(items: &[T], bytes: usize, size: impl Fn(&T) -> usize) -> usize {
+    let mut total = 0;
+    let fits = items.iter().take_while(|item| {
+        total += size(item);
+        total <= bytes
+    });
+    fits.count().max(1)
+}
+
+/// About how many bytes a state takes on the wire.
+fn state_size(state: &SlotState) -> usize {
+    match state {
+        SlotState::Life(_) => 24,
+        SlotState::Node(node) => 48 + node.leaf.as_ref().map_or(0, |leaf| value_size(&leaf.value)),
+    }
+}
+
+fn entry_size(entry: &Entry) -> usize {
+    match &entry.body {
+        coeval_merge::EntryBody::Clock(_) => 64,
+        coeval_merge::EntryBody::Record { topic, value } => 32 + topic.len() + value_size(value),
+    }
+}
+
+fn value_size(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len() + 4,
+        Value::Bytes(bytes) => bytes.len() + 4,
+        Value::Ints(items) => items.len() * 8,
+        Value::UInts(items) => items.len() * 8,
+        Value::Floats(items) => items.len() * 8,
+        Value::Floats32(items) => items.len() * 4,
+        Value::Matrix(matrix) => matrix.elements.len() * 8 + 8,
+        Value::List(items) => items.iter().map(value_size).sum::<usize>() + 4,
+        Value::Map(map) => {
+            map.iter().map(|(key, value)| key.as_str().len() + value_size(value)).sum::<usize>() + 4
+        }
+        Value::Motion(_) => 180,
+        _ => 40,
+    }
+}

@@ -1,0 +1,3 @@
+//! The engine in a small world of virtual time: real replicas, links that are reset, datagrams that get lost.
+mod converge;
+mod world;
