@@ -1,0 +1,249 @@
+//! The store as replication sees it.
+use crate::cell::{Cell, INDEXED, LIVE, payload};
+use crate::core::{Core, Joined};
+use crate::entity::EntityNode;
+use crate::layout::Header;
+use crate::slot::{Pending, Slot, behind};
+use crate::store::Store;
+use coeval_merge::{
+    Applied, Digest, Drained, Entry, EntryBody, LinkTag, NodeState, Origin, Refusal, Replica, Scan, SlotId,
+    SlotKey, SlotState, SlotSummary,
+};
+use coeval_time::hybrid::STAMP_LIMIT;
+use coeval_time::{EditId, Stamp};
+use coeval_value::words::{MAX_INLINE_WORDS, Words};
+use coeval_value::{EntityId, Leaf, Path};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+impl Replica for Store {
+    fn drain(&self) -> Drained {
+        self.core.drain()
+    }
+
+    fn position(&self) -> u64 {
+        self.core.pump.lock().position
+    }
+
+    fn register(&self, newest: Stamp) {
+        // A stamp at the end of the range is refused with the fragment that carries it.
+        _ = self.core.hub.hybrid.observe(newest);
+    }
+
+    fn resolve(&self, key: &SlotKey) -> Result<SlotId, Refusal> {
+        let node = self.core.node(key.entity)?;
+        match &key.path {
+            None => Ok(SlotId(node.life_slot())),
+            Some(path) => self.core.path_slot(&node, path).map(SlotId),
+        }
+    }
+
+    fn key(&self, slot: SlotId) -> Option<SlotKey> {
+        self.core.slots.get(slot.0).map(|slot| slot.key.clone())
+    }
+
+    fn read(&self, slot: SlotId) -> Option<SlotState> {
+        self.core.slots.get(slot.0).map(state_of)
+    }
+
+    fn apply(&self, link: LinkTag, mut states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Applied {
+        let newest =
+            states.iter().map(|(_, state)| state.newest()).chain(entries.iter().map(|e| e.id.stamp)).max();
+        if let Some(newest) = newest {
+            // Before anything becomes readable: what a thread writes after reading must win.
+            self.register(newest.min(Stamp::new(STAMP_LIMIT - 1, newest.writer)));
+        }
+        // Lives first, so that values are not taken for those of an unknown entity; then what lies deepest, so that a
+        // replaced map's new values are there before the old ones go, and no reader finds a gap.
+        states.sort_by_key(|(slot, _)| self.core.slots.get(slot.0).map_or(Reverse(0), depth));
+        let core = &self.core;
+        let _all_or_nothing = core.batch.read();
+        let mut applied = Applied::default();
+        for (slot, state) in states {
+            match core.apply_one(link, slot, state) {
+                Ok(Joined::Changed) => applied.changed += 1,
+                Ok(Joined::Superseded) => applied.superseded += 1,
+                Err(refusal) => applied.refused.push((slot, refusal)),
+            }
+        }
+        for entry in entries {
+            let author = entry.id.stamp.writer;
+            match core.add_entry(Origin::Remote { link, author }, entry) {
+                Ok(true) => applied.changed += 1,
+                _ => applied.superseded += 1,
+            }
+        }
+        applied
+    }
+
+    fn scan(&self, from: SlotId, since: u64, limit: usize) -> Scan {
+        let core = &self.core;
+        let mut scan = Scan::default();
+        for number in from.0..core.slots.len() {
+            if scan.states.len() == limit {
+                scan.next = Some(SlotId(number));
+                break;
+            }
+            // A slot that is still being made holds nothing yet; what it will hold is drained later.
+            let Some(slot) = core.slots.get(number) else { continue };
+            if slot.pump.lock().drained_at <= since {
+                continue;
+            }
+            let state = state_of(slot);
+            if !state.is_empty() {
+                scan.states.push((SlotId(number), state));
+            }
+        }
+        scan
+    }
+
+    fn entries_since(&self, since: u64) -> Vec<Entry> {
+        self.core.entries.lock().since(since)
+    }
+
+    fn entry(&self, id: EditId) -> Option<Entry> {
+        self.core.entries.lock().get(id).cloned()
+    }
+
+    fn digest(&self) -> Digest {
+        self.core.pump.lock().total()
+    }
+
+    fn bucket_digests(&self) -> Vec<Digest> {
+        self.core.pump.lock().buckets().to_vec()
+    }
+
+    fn entity_digests(&self, bucket: u8) -> Vec<(EntityId, Digest)> {
+        let pump = self.core.pump.lock();
+        let digest = |id| self.core.index.get(id).map(|node| (id, *node.digest.lock()));
+        pump.members(bucket).filter_map(digest).filter(|(_, digest)| *digest != Digest::default()).collect()
+    }
+
+    fn summary(&self, entity: EntityId) -> Vec<SlotSummary> {
+        self.core.index.get(entity).map_or_else(Vec::new, |node| summary_of(&node))
+    }
+
+    fn entry_ids(&self) -> Vec<EditId> {
+        self.core.entries.lock().iter().map(|entry| entry.id).collect()
+    }
+}
+
+/// Sorts lives before paths and long paths before short ones.
+fn depth(slot: &Slot) -> Reverse<usize> {
+    Reverse(slot.key.path.as_ref().map_or(usize::MAX, |path| path.keys().len()))
+}
+
+fn state_of(slot: &Slot) -> SlotState {
+    match &slot.key.path {
+        None => slot.entity.inner.lock().life.into(),
+        Some(path) => Core::node_state(&slot.entity, path).into(),
+    }
+}
+
+fn summary_of(node: &EntityNode) -> Vec<SlotSummary> {
+    let inner = node.inner.lock();
+    let life = SlotSummary {
+        slot: SlotId(node.life_slot()),
+        key: SlotKey { entity: node.id, path: None },
+        first: inner.life.created,
+        floor: inner.life.deleted,
+        kind: Stamp::NONE,
+    };
+    let path = |(path, state): (Path, NodeState)| {
+        let slot = SlotId(inner.tree.get(&path)?.cell.slot);
+        let first = state.leaf.as_ref().map_or(Stamp::NONE, |leaf| leaf.stamp);
+        let key = SlotKey { entity: node.id, path: Some(path) };
+        Some(SlotSummary { slot, key, first, floor: state.floor, kind: state.kind })
+    };
+    let known = (!inner.life.is_empty()).then_some(life);
+    known.into_iter().chain(inner.tree.canonical().filter_map(path)).collect()
+}
+
+impl Core {
+    fn apply_one(&self, link: LinkTag, slot: SlotId, state: SlotState) -> Result<Joined, Refusal> {
+        let number = slot.0;
+        let slot = self.slots.get(number).ok_or(Refusal::UnknownSlot)?;
+        if state.newest().hlc >= STAMP_LIMIT {
+            return Err(Refusal::NotNormal);
+        }
+        let node = &slot.entity;
+        match (&slot.key.path, state) {
+            (None, SlotState::Life(life)) => {
+                let by = Pending::Remote { link, author: life.newest().writer, leaf: false };
+                self.join_life(node, &mut node.inner.lock(), &life, by)
+            }
+            (Some(path), SlotState::Node(state)) => {
+                if !state.is_normal() {
+                    return Err(Refusal::NotNormal);
+                }
+                if state.leaf.as_ref().is_some_and(|leaf| self.hub.limits.value.check(&leaf.value).is_err()) {
+                    return Err(Refusal::Limit);
+                }
+                let by = behind(link, &state);
+                if let (Pending::Remote { leaf: true, .. }, Some(leaf)) = (by, &state.leaf)
+                    && let Some(joined) = self.apply_leaf(number, slot, leaf, by)
+                {
+                    return Ok(joined);
+                }
+                self.join(node, &mut node.inner.lock(), path, &state, by)
+            }
+            _ => Err(Refusal::WrongKind),
+        }
+    }
+
+    /// A leaf for a live cell: no mutex, no tree. `None` when it is not that simple.
+    fn apply_leaf(&self, number: u32, slot: &Slot, leaf: &Leaf, by: Pending) -> Option<Joined> {
+        let cell = slot.pump.lock().cell.as_ref().map(|cell| Arc::clone(cell.tip()))?;
+        if !publish_if_newer(&cell, self, leaf)? {
+            return Some(Joined::Superseded);
+        }
+        slot.pump.lock().note(by);
+        self.hub.mark(number);
+        Some(Joined::Changed)
+    }
+
+    /// Adds a write-once entry and puts it into effect. `Ok(false)`: known already. The caller holds `batch` shared.
+    pub(crate) fn add_entry(&self, origin: Origin, entry: Entry) -> Result<bool, Refusal> {
+        let mut entries = self.entries.lock();
+        if entries.get(entry.id).is_some() {
+            return Ok(false);
+        }
+        if entries.len() >= self.hub.limits.entries {
+            return Err(Refusal::Limit);
+        }
+        if entry.id.stamp.hlc >= STAMP_LIMIT || entry.id.stamp.is_none() {
+            return Err(Refusal::NotNormal);
+        }
+        match &entry.body {
+            EntryBody::Clock(edit) => {
+                let fits = edit.id == entry.id && self.clock.insert(edit, (self.hub.now)()).is_ok();
+                if !fits {
+                    return Err(Refusal::NotNormal);
+                }
+            }
+            EntryBody::Record { value, .. } => {
+                self.hub.limits.value.check(value).map_err(|_| Refusal::Limit)?;
+            }
+        }
+        let added = entries.add(origin, entry);
+        drop(entries);
+        self.hub.ring();
+        Ok(added)
+    }
+}
+
+/// `None` when the cell cannot take the leaf without asking the tree.
+fn publish_if_newer(cell: &Cell, core: &Core, leaf: &Leaf) -> Option<bool> {
+    let mut words: Words = [0; MAX_INLINE_WORDS];
+    let header = Header::new(leaf.stamp, &leaf.meta, &core.hub.epochs);
+    let payload = payload(leaf.value.clone(), &mut words);
+    let mut writer = cell.lock();
+    if writer.status() & (LIVE | INDEXED) != LIVE || !cell.fits(payload.words()) {
+        return None;
+    }
+    if cell.stamp() >= leaf.stamp {
+        return Some(false);
+    }
+    cell.publish(&mut writer, header, payload, &core.hub);
+    Some(true)
+}
