@@ -65,7 +65,9 @@ impl Serialize for Content<'_> {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ValueSeed { depth: Limits::MAX.depth }.deserialize(deserializer)
+        let value = ValueSeed { depth: Limits::MAX.depth }.deserialize(deserializer)?;
+        value.check(&Limits::MAX).map_err(de::Error::custom)?;
+        Ok(value)
     }
 }
 
