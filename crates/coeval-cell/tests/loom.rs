@@ -152,7 +152,8 @@ fn ring_status_and_samples_come_in_order() {
 
 /// Two marks in one word against a drain: each comes out exactly once, with its value. The room is made meanwhile.
 ///
-/// Caught: `Relaxed` for the bit that says that the room is there.
+/// Caught: `Relaxed` for the read-modify-write of the mark, for the swap of the word, and for the bit that says that the
+/// room is there; a drain that loads and stores instead of swapping.
 #[test]
 fn dirty_marks_are_never_lost_and_bring_their_values() {
     // Three threads that make room: minutes without a bound. Two or three preemptions show what there is to show.
@@ -184,8 +185,9 @@ fn dirty_marks_are_never_lost_and_bring_their_values() {
 /// A cell rewritten while it is drained: the last value is seen by this drain or by the next.
 ///
 /// Caught: `Relaxed` for the read-modify-write of the mark, and for the swap of the word; a look before the mark
-/// that skips it; a drain that loads and stores instead of swapping; a mark that does not acquire the swap of the
-/// word, or a swap that does not release (the look at the summary may then skip what it must not).
+/// that skips it; a drain that loads and stores instead of swapping. With `Relaxed` for the look at the summary, also a
+/// mark that does not acquire and a swap that does not release: that look then skips what it must not. (With the look
+/// at `SeqCst`, as it is, loom lets it see no older value than the swap, so neither shows.)
 #[test]
 fn dirty_last_value_is_seen() {
     loom::model(|| {
