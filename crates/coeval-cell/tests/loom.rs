@@ -256,7 +256,7 @@ fn doorbell_loses_no_wake() {
 
 /// The same when the summary bit was set by somebody else, and the writer left it alone.
 ///
-/// Caught: the same, and a drain that loads and stores instead of swapping.
+/// Caught: a drain that loads and stores instead of swapping.
 #[test]
 fn doorbell_loses_no_wake_behind_another_marker() {
     loom::model(|| {
