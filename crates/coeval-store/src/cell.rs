@@ -72,6 +72,8 @@ pub(crate) struct Cell {
     heap: ArcSwapOption<HeapSample>,
     history: OnceLock<Box<History>>,
     forward: OnceLock<Arc<Cell>>,
+    /// What a local publisher knows better than the register; see `truth.rs`.
+    pub(crate) truth: OnceLock<Box<RingCell>>,
     /// The newest epoch of any sample since the last removal.
     branch: AtomicU32,
     /// The slot's number.
@@ -94,6 +96,7 @@ impl Cell {
             heap: ArcSwapOption::empty(),
             history: OnceLock::new(),
             forward: OnceLock::new(),
+            truth: OnceLock::new(),
             branch: AtomicU32::new(NO_EPOCH),
             slot,
         }
@@ -188,6 +191,11 @@ impl Cell {
         }
     }
 
+    /// The leaf, if it is shown.
+    pub(crate) fn shown(&self, hub: &Hub) -> Option<Leaf> {
+        (self.status() & READABLE == READABLE).then(|| self.leaf(hub)).flatten()
+    }
+
     /// Publishes a sample that fits. The caller holds the writer lock and has checked that the stamp is newer.
     #[inline]
     pub(crate) fn publish(
@@ -257,12 +265,6 @@ impl Cell {
         if let Some(history) = self.history.get() {
             history.for_each_before(newest, f);
         }
-    }
-
-    /// Whether there are older samples to look at.
-    #[inline]
-    pub(crate) fn has_history(&self) -> bool {
-        self.history.get().is_some()
     }
 
     /// Drops the leaf. The caller holds the writer lock.

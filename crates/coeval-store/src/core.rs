@@ -146,9 +146,6 @@ impl Core {
         let key = SlotKey { entity: node.id, path: Some(path.clone()) };
         let slot = self.slots.push(Slot::new(key, Arc::clone(node)))?;
         paths.slots.push(slot);
-        if node.phase() == Phase::Unknown {
-            self.hub.counters.orphans.fetch_add(1, Ordering::Relaxed);
-        }
         Some(slot)
     }
 
@@ -165,6 +162,10 @@ impl Core {
         // `room` keeps far away from the table's end.
         let slot = slot.expect("the slot table ends beyond its limit");
         let alive = if node.phase() == Phase::Alive { ALIVE } else { 0 };
+        if node.phase() == Phase::Unknown {
+            paths.orphans += 1;
+            self.hub.counters.orphans.fetch_add(1, Ordering::Relaxed);
+        }
         let indexed = if *path == self.name_path { INDEXED } else { 0 };
         let cell = Arc::new(Cell::new(slot, if asked { words } else { 0 }, alive | indexed));
         paths.fresh.push((path.clone(), Arc::clone(&cell)));
@@ -253,10 +254,7 @@ impl Core {
     }
 
     fn enter_phase(&self, node: &Arc<EntityNode>, inner: &mut Inner, phase: Phase) {
-        if node.phase() == Phase::Unknown {
-            let orphans = inner.paths.slots.len() as u64;
-            self.hub.counters.orphans.fetch_sub(orphans, Ordering::Relaxed);
-        }
+        self.hub.counters.orphans.fetch_sub(std::mem::take(&mut inner.paths.orphans), Ordering::Relaxed);
         node.set_phase(phase);
         for &slot in &inner.paths.slots {
             let Some(entry) = self.slots.get(slot) else { continue };

@@ -49,6 +49,8 @@ pub(crate) struct Paths {
     pub(crate) slots: Vec<u32>,
     /// Those without a node in the tree yet.
     pub(crate) reserved: BTreeMap<Path, u32>,
+    /// Cells made while the entity's creation was not known.
+    pub(crate) orphans: u64,
     /// Cells not in the map for readers yet.
     pub(crate) fresh: Vec<(Path, Arc<Cell>)>,
 }

@@ -38,6 +38,7 @@ pub mod events;
 mod history;
 mod hub;
 mod index;
+pub mod inspect;
 mod layout;
 mod leaf;
 pub mod limits;
@@ -49,6 +50,7 @@ mod replica;
 mod slot;
 pub mod snapshot;
 pub mod store;
+mod truth;
 pub mod watch;
 pub mod write;
 

@@ -3,6 +3,7 @@ use crate::cell::{Cell, DELETED, Payload};
 use crate::core::Core;
 use crate::entity::Phase;
 use crate::error::{ParamError, ReadError, WriteError};
+use crate::read::Layer;
 use crate::read::Reading;
 use crate::store::Store;
 use coeval_merge::Refusal;
@@ -83,7 +84,7 @@ impl<T: Parameter + Evolve> Param<T> {
     /// [`ReadError`].
     #[inline]
     pub fn get(&self, context: Context) -> Result<T, ReadError> {
-        self.evaluate(&context).map(|reading| reading.value)
+        self.evaluate(&context, Layer::Truth).map(|reading| reading.value)
     }
 
     /// The value at the context's sim time, with how good it is.
@@ -92,16 +93,35 @@ impl<T: Parameter + Evolve> Param<T> {
     /// [`ReadError`].
     #[inline]
     pub fn read(&self, context: Context) -> Result<Reading<T>, ReadError> {
-        self.evaluate(&context).map(|reading| self.core.reading(reading))
+        self.evaluate(&context, Layer::Truth).map(|reading| self.core.reading(reading))
+    }
+
+    /// What the peers read at the context's sim time: the register, also where a local publisher knows better.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read_register(&self, context: Context) -> Result<Reading<T>, ReadError> {
+        self.evaluate(&context, Layer::Register).map(|reading| self.core.reading(reading))
+    }
+
+    /// Keeps the exact value for the context's sim time beside the register: readers of this replica see it, nobody
+    /// else does. The next write of the register, by whomever, drops it.
+    ///
+    /// Kept only where the register holds a value; and not for values on the heap.
+    pub fn set_truth(&self, context: Context, value: &T) {
+        let mut words: Words = [0; MAX_INLINE_WORDS];
+        if let Some((kind, count)) = value.write_words(&mut words) {
+            self.cell.tip().keep_truth(&context, kind, &words[..count], &self.core.hub.epochs);
+        }
     }
 
     #[inline]
-    fn evaluate(&self, context: &Context) -> Result<coeval_motion::Reading<T>, ReadError> {
+    fn evaluate(&self, context: &Context, layer: Layer) -> Result<coeval_motion::Reading<T>, ReadError> {
         if context.session != self.core.hub.session {
             return Err(ReadError::ForeignContext);
         }
         self.core
-            .evaluate(&self.cell, context, &self.policy)
+            .evaluate(&self.cell, context, &self.policy, layer)
             .map_err(|fault| fault.at(self.entity, &self.path))
     }
 

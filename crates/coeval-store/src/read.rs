@@ -62,6 +62,15 @@ impl<T: fmt::Debug> fmt::Display for Reading<T> {
     }
 }
 
+/// What a read looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layer {
+    /// The exact value that a local publisher keeps, where there is one; else the register.
+    Truth,
+    /// What was written and goes to the peers.
+    Register,
+}
+
 /// Why a cell gave no value; the caller knows where it is.
 pub(crate) enum Fault {
     Missing,
@@ -103,6 +112,7 @@ impl Core {
         cell: &Arc<Cell>,
         context: &Context,
         policy: &Policy,
+        layer: Layer,
     ) -> Result<coeval_motion::Reading<T>, Fault> {
         let mut words: Buffer = [0; _];
         let moment = Moment::of(context, self.clock.genesis().wall);
@@ -113,7 +123,11 @@ impl Core {
                 Newest::Absent(status) if status & DELETED != 0 => Err(Fault::Deleted),
                 Newest::Absent(status) if status & MAP != 0 => Err(Fault::Map),
                 Newest::Absent(_) => Err(Fault::Missing),
-                Newest::Inline(header) => {
+                Newest::Inline(register) => {
+                    let header = match layer {
+                        Layer::Truth => cell.truth_over(&register, &mut words).unwrap_or(register),
+                        Layer::Register => register,
+                    };
                     // Words that no value has cannot have been written.
                     let value = T::read_words(header.kind, header.value(&words)).ok_or(Fault::Missing)?;
                     self.at_moment(cell, &header, value.map_err(Fault::Type)?, &moment, policy)
@@ -219,7 +233,7 @@ impl Store {
         let Some(cell) = node.cell(path) else {
             return Err(fault(if node.phase() == Phase::Deleted { Fault::Deleted } else { Fault::Missing }));
         };
-        match self.core.evaluate::<Value>(&cell, &context, &Policy::default()) {
+        match self.core.evaluate::<Value>(&cell, &context, &Policy::default(), Layer::Truth) {
             Ok(reading) => Ok(self.core.reading(reading)),
             Err(Fault::Map) => Err(Found::Map(node)),
             Err(other) => Err(fault(other)),
@@ -250,7 +264,7 @@ impl Store {
                 Visibility::Hidden => continue,
                 Visibility::Map => Value::Map(Arc::new(children)),
                 Visibility::Leaf { .. } => {
-                    match self.core.evaluate(&leaf.cell, context, &Policy::default()) {
+                    match self.core.evaluate(&leaf.cell, context, &Policy::default(), Layer::Truth) {
                         Ok(reading) => reading.value,
                         Err(_) => continue,
                     }

@@ -55,7 +55,7 @@ impl Replica for Store {
         }
         // Lives first, so that values are not taken for those of an unknown entity; then what lies deepest, so that a
         // replaced map's new values are there before the old ones go, and no reader finds a gap.
-        states.sort_by_key(|(slot, _)| self.core.slots.get(slot.0).map_or(Reverse(0), depth));
+        states.sort_by_cached_key(|(slot, _)| self.core.slots.get(slot.0).map_or(Reverse(0), depth));
         let core = &self.core;
         let _all_or_nothing = core.batch.read();
         let mut applied = Applied::default();

@@ -1,0 +1,149 @@
+//! The machine that the I/O thread runs: nothing until the session's facts are known, the replication engine then.
+use crate::gate::Gate;
+use crate::hub::Hub;
+use coeval_quic::MonoClock;
+use coeval_merge::Replica;
+use coeval_store::Store;
+use coeval_sync::{Config, Effect, Input, LinkPeer, Machine, Notice, Now, Sync};
+use coeval_time::{Clock, MonoTime, Observed, PingSample, SessionWall, WallRole};
+use rand::RngCore;
+use std::sync::Arc;
+
+/// Samples of session wall time that a joiner takes outright before it settles.
+pub(crate) const JOIN_SAMPLES: u64 = 4;
+
+/// The engine, and what it tells the rest of the peer.
+pub(crate) struct Engine {
+    sync: Option<Sync<Store>>,
+    me: LinkPeer,
+    gate: Arc<Gate>,
+    hub: Arc<Hub>,
+    wall: Arc<SessionWall>,
+    clock: Option<Arc<Clock>>,
+    /// Drained position up to which the gate has learned the session's entries.
+    learned: u64,
+    /// Whether this peer joined, so that it adopts the session's time before it settles.
+    joining: bool,
+}
+
+impl Engine {
+    pub(crate) fn new(me: LinkPeer, gate: Arc<Gate>, hub: Arc<Hub>, wall: Arc<SessionWall>, joining: bool) -> Self {
+        Self { sync: None, me, gate, hub, wall, clock: None, learned: 0, joining }
+    }
+
+    /// The replication engine; `None` before the session is known.
+    fn sync(&mut self) -> Option<&mut Sync<Store>> {
+        if self.sync.is_none() {
+            let store = Arc::clone(self.gate.store()?);
+            let wall = Arc::clone(&self.wall);
+            self.clock = Some(Arc::clone(store.clock()));
+            let session_wall = Box::new(move |mono: MonoTime| wall.at(mono));
+            self.sync = Some(Sync::new(store, self.me.clone(), session_wall, Config::default()));
+        }
+        self.sync.as_mut()
+    }
+
+    /// Calls `act` with the replication engine. Only called on opened peers, whose engine is there.
+    pub(crate) fn with_sync<T>(&mut self, act: impl FnOnce(&mut Sync<Store>) -> T) -> T {
+        act(self.sync().expect("an opened peer knows its session"))
+    }
+
+    /// Takes in what the engine noticed since the last call.
+    pub(crate) fn notices(&mut self) {
+        self.learn();
+        while let Some(notice) = self.sync.as_mut().and_then(Sync::poll_notice) {
+            if let Notice::PingSample { node, sample } = notice {
+                self.sample(node, sample);
+            } else {
+                self.hub.notice(notice);
+            }
+        }
+        if let Some(clock) = &self.clock {
+            clock.advance(self.wall.at(MonoClock::now()));
+        }
+    }
+
+    fn learn(&mut self) {
+        let Some(store) = self.gate.store() else { return };
+        let position = store.position();
+        if position == self.learned {
+            return;
+        }
+        for entry in store.entries_since(self.learned) {
+            self.gate.learn(&entry);
+        }
+        self.learned = position;
+    }
+}
+
+impl Engine {
+    /// Drains what was written so far, so that it is on its way; the position that covers it.
+    pub(crate) fn flush_target(&mut self, now: Now, rng: &mut dyn RngCore) -> (u64, Vec<Effect>) {
+        let effects = self.handle(Input::Wake, now, rng);
+        (self.with_sync(|sync| sync.flush_target()), effects)
+    }
+
+    /// One exchange of timestamps with a peer: session wall time follows the reference.
+    ///
+    /// The reference is the present member that was admitted first. If there is no link to it, the linked member that
+    /// was admitted first stands in.
+    fn sample(&mut self, node: coeval_value::NodeId, sample: PingSample) {
+        let members = self.gate.members();
+        let mine = members.iter().position(|member| member.node == self.me.node);
+        let linked = |member: &crate::gate::Member| {
+            member.node == self.me.node || self.sync.as_ref().is_some_and(|sync| sync.link_to(member.node).is_some())
+        };
+        let reference = members.iter().position(linked);
+        let now = MonoClock::now();
+        let key = node.incarnation.0;
+        if self.joining {
+            if let Err(error) = self.wall.adopt(key, sample, now) {
+                tracing::debug!(%error, "sample of session wall time not taken");
+                return;
+            }
+        } else if mine.is_some() && mine == reference {
+            self.wall.set_role(WallRole::Reference);
+        } else if reference.is_some_and(|index| members[index].node == node) {
+            self.wall.set_role(WallRole::Follower);
+            self.correct(key, sample, now);
+        }
+        self.hub.update(|state| state.clock_samples += 1);
+    }
+
+    fn correct(&mut self, key: u64, sample: PingSample, now: MonoTime) {
+        match self.wall.observe(key, sample, now) {
+            Ok(Observed::Stepped { before, after, .. }) => {
+                tracing::warn!(%before, %after, "session wall time stepped forward");
+                if let Some(clock) = &self.clock {
+                    clock.session_stepped(before, after);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "sample of session wall time not taken"),
+        }
+    }
+
+    /// The joiner's time is adopted: from here on it only follows.
+    pub(crate) fn settle(&mut self) {
+        self.joining = false;
+        self.wall.settle();
+    }
+}
+
+impl Drop for Engine {
+    /// The I/O thread is gone, in order or by a panic: writes fail from here on.
+    fn drop(&mut self) {
+        let panicked = std::thread::panicking();
+        self.hub.stop(if panicked { "the I/O thread panicked" } else { "the peer has left the session" });
+    }
+}
+
+impl Machine for Engine {
+    fn handle(&mut self, input: Input, now: Now, rng: &mut dyn RngCore) -> Vec<Effect> {
+        self.sync().map(|sync| sync.handle(input, now, rng)).unwrap_or_default()
+    }
+
+    fn next_timer(&self) -> Option<MonoTime> {
+        self.sync.as_ref().and_then(Machine::next_timer)
+    }
+}

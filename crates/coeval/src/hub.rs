@@ -1,0 +1,122 @@
+//! What the I/O thread tells the threads of the program: who is there, which events came, how far others are.
+use crate::events::{Arrival, Outcome, Subscription};
+use coeval_sync::Notice;
+use coeval_value::NodeId;
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// The meeting point. One mutex, taken by the I/O thread only when something happened.
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Set once the I/O thread is gone. Looked at by every write, so it costs a load, not a lock.
+    stopped: OnceLock<String>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Nodes whose state at the time of linking is all here.
+    pub(crate) caught_up: BTreeSet<NodeId>,
+    /// Nodes that are in the session and reached.
+    pub(crate) present: BTreeSet<NodeId>,
+    /// Samples of session wall time taken in so far.
+    pub(crate) clock_samples: u64,
+    /// Open subscriptions to events.
+    pub(crate) subscriptions: Vec<std::sync::Weak<Subscription>>,
+    /// Answers to commands, by (who, number).
+    pub(crate) outcomes: BTreeMap<(NodeId, u64), Outcome>,
+    /// Commands that are waited for.
+    pub(crate) expected: BTreeSet<(NodeId, u64)>,
+}
+
+impl Hub {
+    /// Changes the state and wakes whoever waits for it.
+    pub(crate) fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut self.state.lock());
+        self.changed.notify_all();
+        result
+    }
+
+    /// Notes that the I/O thread is gone or going. Returns whether this was the first to say so.
+    pub(crate) fn stop(&self, reason: &str) -> bool {
+        let first = self.stopped.set(reason.to_owned()).is_ok();
+        // Taking the mutex makes sure that nobody is between looking and waiting.
+        drop(self.state.lock());
+        self.changed.notify_all();
+        first
+    }
+
+    /// Why the I/O thread is gone; `None` while it runs.
+    pub(crate) fn stopped(&self) -> Option<&str> {
+        self.stopped.get().map(String::as_str)
+    }
+
+    /// Looks at the state.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state.lock())
+    }
+
+    /// Waits until `ready` gives something, or `None` at `deadline`.
+    pub(crate) fn wait_until<T>(&self, deadline: Instant, mut ready: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(result) = ready(&mut state) {
+                return Some(result);
+            }
+            if self.changed.wait_until(&mut state, deadline).timed_out() {
+                return ready(&mut state);
+            }
+        }
+    }
+
+    /// Takes in what the replication engine noticed, save samples of the clock.
+    pub(crate) fn notice(&self, notice: Notice) {
+        match notice {
+            Notice::LinkUp { node, .. } => tracing::debug!(?node, "link up"),
+            Notice::LinkDown { node, reason, .. } => {
+                tracing::info!(?node, reason, "link down");
+                self.update(|state| state.caught_up.remove(&node));
+            }
+            Notice::PeerUp { node, name, .. } => {
+                tracing::info!(name, ?node, "peer is here");
+                self.update(|state| state.present.insert(node));
+            }
+            Notice::PeerLost { node, left } => {
+                tracing::info!(?node, left, "peer is gone");
+                self.update(|state| state.present.remove(&node));
+            }
+            Notice::CaughtUp { node } => {
+                self.update(|state| state.caught_up.insert(node));
+            }
+            Notice::Event(event) => self.deliver(&Arrival::from(event)),
+            Notice::Reply { from, number, reply } => self.update(|state| {
+                if state.expected.contains(&(from, number)) {
+                    state.outcomes.insert((from, number), Outcome::from(reply));
+                }
+            }),
+            Notice::EventsDropped { to, count } => {
+                tracing::warn!(?to, count, "events not delivered: the peer was lost first");
+            }
+            Notice::ParkedThere { node, count, ahead } => {
+                tracing::warn!(?node, count, ahead_ns = ahead, "writes wait at a peer: their stamps are ahead of session time");
+            }
+            Notice::Error { node, message } => tracing::warn!(?node, "{message}"),
+            Notice::PingSample { .. } => {}
+        }
+    }
+
+    fn deliver(&self, arrival: &Arrival) {
+        self.update(|state| {
+            state.subscriptions.retain(|subscription| match subscription.upgrade() {
+                Some(subscription) => {
+                    subscription.offer(arrival);
+                    true
+                }
+                None => false,
+            });
+        });
+    }
+}

@@ -1,0 +1,367 @@
+//! A peer: one opened place in a session, with a full replica of the world.
+use crate::clock::SimClock;
+use crate::engine::Engine;
+use crate::entity::Entity;
+use crate::events::Events;
+use crate::gate::{self, Gate, Terms};
+use crate::hub::Hub;
+use crate::info::{PeerInfo, WallReading};
+use crate::options::{HostOptions, InviteOptions, JoinOptions};
+use crate::{Batch, Error, ErrorKind, Result, Watch};
+use coeval_merge::{Digest, Replica};
+use coeval_quic::{Invite, InviteId, Io, MonoClock, SessionInfo};
+use coeval_store::{Snapshot, Store};
+use coeval_sync::{EventId, Input, Machine, Reply, Target};
+use coeval_time::{Clock, Context, SessionId, SessionWall, SimTime, WallDuration, WallTime};
+use coeval_value::{EntityId, NodeId, SIM_ENTITY, Value};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A place in a session. Cheap to clone; the session is left when the last clone is dropped.
+///
+/// Reads and writes happen at memory speed on the calling thread. Calls that wait say so: [`flush`](Self::flush),
+/// [`leave`](Self::leave), opening, and everything named `wait`.
+#[derive(Clone)]
+pub struct Peer {
+    shared: Arc<Shared>,
+    /// Dropped last: ends the I/O thread.
+    owner: Arc<Owner>,
+}
+
+/// What all handles of a peer share; outlives the I/O thread.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<Store>,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) wall: Arc<SessionWall>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) io: Io<Engine>,
+    pub(crate) node: NodeId,
+    pub(crate) name: String,
+}
+
+struct Owner {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.shared.stop("the peer has left the session", Duration::from_millis(500));
+    }
+}
+
+impl Shared {
+    pub(crate) fn now(&self) -> WallTime {
+        self.wall.at(MonoClock::now())
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        self.clock.context(self.now())
+    }
+
+    /// Writes fail once the I/O thread is gone: nobody would hear of them.
+    pub(crate) fn check_running(&self) -> Result<()> {
+        match self.hub.stopped() {
+            None => Ok(()),
+            Some(reason) => Err(Error::new(ErrorKind::Stopped, format!("{reason}; reads still work, writes do not"))),
+        }
+    }
+
+    fn stop(&self, reason: &str, timeout: Duration) {
+        if self.hub.stop(reason) {
+            if let Err(error) = self.io.shutdown(timeout) {
+                tracing::warn!(%error, "the I/O thread did not stop in order");
+            }
+        }
+    }
+
+    pub(crate) fn send_event(
+        &self,
+        topic: &str,
+        target: Target,
+        value: Value,
+        sim: SimTime,
+        command: bool,
+    ) -> Result<u64> {
+        self.check_running()?;
+        let event = coeval_sync::Event { topic: topic.into(), target, value, sim, command };
+        let hub = Arc::clone(&self.hub);
+        let sent = self.io.ask(move |engine, now, rng| {
+            let sent = engine.with_sync(|sync| sync.send_event(event));
+            if let (Ok(number), true, Target::Peer(to)) = (&sent, command, target) {
+                // Expected before the answer can arrive: both happen on this thread.
+                hub.update(|state| state.expected.insert((to, *number)));
+            }
+            (sent, engine.handle(Input::Wake, now, rng))
+        })?;
+        Ok(sent?)
+    }
+
+    pub(crate) fn reply(&self, to: EventId, reply: Reply) -> Result<()> {
+        self.check_running()?;
+        let replied = self.io.ask(move |engine, now, rng| {
+            let replied = engine.with_sync(|sync| sync.reply(to, reply));
+            (replied, engine.handle(Input::Wake, now, rng))
+        })?;
+        Ok(replied?)
+    }
+
+    /// The name of an entity, if it has one.
+    pub(crate) fn name_of(&self, id: EntityId) -> Option<String> {
+        self.store.name(id).map(|name| name.to_string())
+    }
+
+    /// Adds a session record that this peer acts by at once.
+    pub(crate) fn add_record(&self, (topic, value): (&str, Value)) -> Result<()> {
+        let entry = self.store.add_record(topic, value)?;
+        self.gate.learn(&entry);
+        Ok(())
+    }
+}
+
+impl Peer {
+    pub(crate) fn new(shared: Shared) -> Self {
+        let shared = Arc::new(shared);
+        Self { owner: Arc::new(Owner { shared: Arc::clone(&shared) }), shared }
+    }
+
+    /// Options to open a new session called `name`.
+    pub fn host(name: impl Into<String>) -> HostOptions {
+        HostOptions::new(name.into())
+    }
+
+    /// Options to join the session of `invite`.
+    pub fn join(invite: Invite) -> JoinOptions {
+        JoinOptions::new(invite)
+    }
+
+    /// Reads the clock once: the time that this thread reads and writes at.
+    pub fn context(&self) -> Context {
+        self.shared.context()
+    }
+
+    /// The sim clock.
+    pub fn clock(&self) -> SimClock {
+        SimClock::new(Arc::clone(&self.shared))
+    }
+
+    /// Events and commands.
+    pub fn events(&self) -> Events {
+        Events::new(Arc::clone(&self.shared))
+    }
+
+    /// Which session, from what it started.
+    pub fn session(&self) -> SessionInfo {
+        self.shared.gate.session_info().unwrap_or_else(|| SessionInfo {
+            session: SessionId::default(),
+            genesis: *self.shared.clock.genesis(),
+            config_digest: None,
+            data: bytes::Bytes::new(),
+        })
+    }
+
+    /// The session's name, as its first host gave it.
+    pub fn session_name(&self) -> String {
+        String::from_utf8_lossy(&self.session().data).into_owned()
+    }
+
+    /// Who this peer is.
+    pub fn node(&self) -> NodeId {
+        self.shared.node
+    }
+
+    /// This peer's name, a label.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Where others can dial this peer.
+    pub fn listen_addresses(&self) -> Vec<SocketAddr> {
+        self.shared.io.listen_addresses()
+    }
+
+    /// Session wall time, and how well it is known.
+    pub fn wall(&self) -> WallReading {
+        let mono = MonoClock::now();
+        let estimate = self.shared.wall.estimate(mono);
+        WallReading {
+            now: self.shared.wall.at(mono),
+            offset_to_os: estimate.offset_to_os,
+            uncertainty: estimate.uncertainty,
+        }
+    }
+
+    /// Makes an entity called `name`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Exists`] when a live entity of that name is known. Two peers that create the same name at once both
+    /// succeed; looking it up by name is an error from then on that lists both.
+    pub fn create_entity(&self, name: &str) -> Result<Entity> {
+        self.shared.check_running()?;
+        let id = self.fresh_id();
+        self.shared.store.create_entity(self.context(), id, Some(name))?;
+        Ok(self.handle(id))
+    }
+
+    /// Makes an entity without a name.
+    pub fn create_unnamed(&self) -> Result<Entity> {
+        self.shared.check_running()?;
+        let id = self.fresh_id();
+        self.shared.store.create_entity(self.context(), id, None)?;
+        Ok(self.handle(id))
+    }
+
+    /// The live entity called `name`.
+    pub fn entity(&self, name: &str) -> Result<Entity> {
+        let id = self.shared.store.entity_named(name)?;
+        Ok(self.handle(id))
+    }
+
+    /// The entity with this id.
+    pub fn entity_by_id(&self, id: EntityId) -> Result<Entity> {
+        if self.shared.store.exists(id) {
+            return Ok(self.handle(id));
+        }
+        Err(Error::new(ErrorKind::NotFound, format!("no entity {id}: it was not created, or it was deleted")))
+    }
+
+    /// The `SimEntity`: exists in every session, cannot be deleted, takes no systems.
+    pub fn sim_entity(&self) -> Entity {
+        self.handle(SIM_ENTITY)
+    }
+
+    /// All live entities, in id order.
+    pub fn entities(&self) -> Vec<Entity> {
+        self.shared.store.entities().into_iter().map(|id| self.handle(id)).collect()
+    }
+
+    /// A batch: several writes that every reader sees all of or none of.
+    pub fn batch(&self, context: Context) -> Batch {
+        Batch::new(Arc::clone(&self.shared), context)
+    }
+
+    /// Watches what matches `pattern`, a glob `ENTITY/KEY/…`.
+    pub fn watch(&self, pattern: &str) -> Result<Watch> {
+        Watch::new(Arc::clone(&self.shared), pattern)
+    }
+
+    /// An immutable view of the world, cheap to hold.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.store.snapshot()
+    }
+
+    /// Digest of the replica: equal on two peers exactly when their worlds are, once what was written has arrived.
+    pub fn digest(&self) -> Digest {
+        self.shared.store.digest()
+    }
+
+    /// The other peers, in node order.
+    pub fn peers(&self) -> Vec<PeerInfo> {
+        let told = self.shared.io.ask(|engine, _, _| (engine.with_sync(|sync| sync.peers()), Vec::new()));
+        told.map(|peers| peers.into_iter().map(PeerInfo::from).collect()).unwrap_or_default()
+    }
+
+    /// An invite for contributors: valid for a day, for any number of joiners.
+    pub fn invite(&self) -> Result<Invite> {
+        self.invite_with(InviteOptions::default())
+    }
+
+    /// An invite on the terms given.
+    pub fn invite_with(&self, options: InviteOptions) -> Result<Invite> {
+        self.shared.check_running()?;
+        let info = self.session();
+        let expires = self.shared.now().as_nanos() / 1_000_000_000 + options.expires_in.as_secs();
+        let terms = Terms {
+            id: InviteId(rand::random()),
+            secret: coeval_quic::Secret::generate(),
+            expires,
+            uses: options.uses,
+            observer: options.observer,
+        };
+        self.shared.add_record(gate::invite_record(&terms))?;
+        Ok(Invite {
+            version: coeval_quic::invite::VERSION,
+            session: info.session,
+            addresses: self.listen_addresses(),
+            host_key: self.shared.node.peer,
+            id: terms.id,
+            secret: terms.secret,
+            expires: terms.expires,
+            config_digest: info.config_digest,
+        })
+    }
+
+    /// Withdraws an invite: from when a peer hears of it, it admits nobody by it any more.
+    pub fn revoke(&self, invite: InviteId) -> Result<()> {
+        self.shared.check_running()?;
+        if !self.shared.gate.knows_invite(invite) {
+            return Err(Error::new(ErrorKind::NotFound, format!("no invite {:016x} is known here", invite.0)));
+        }
+        self.shared.add_record(gate::revoke_record(invite))
+    }
+
+    /// Waits until all connected peers have everything written here so far, for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoPeers`] when nobody is connected; [`ErrorKind::Timeout`] names the peers that have not.
+    pub fn flush(&self, timeout: Duration) -> Result<()> {
+        self.shared.check_running()?;
+        let deadline = Instant::now() + timeout;
+        let target = self.shared.io.ask(|engine, now, rng| engine.flush_target(now, rng))?;
+        loop {
+            let ask = self.shared.io.ask(move |engine, _, _| (engine.with_sync(|sync| sync.flushed(target)), Vec::new()));
+            let flushed = ask?;
+            if flushed.is_empty() {
+                return Err(Error::new(ErrorKind::NoPeers, "no other peer is connected: nobody has what was written"));
+            }
+            if flushed.values().all(|done| *done) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(self.stalled(timeout, flushed.iter().filter(|(_, done)| !**done).map(|(node, _)| *node)));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn stalled(&self, timeout: Duration, nodes: impl Iterator<Item = NodeId>) -> Error {
+        let names: Vec<_> = nodes
+            .map(|node| self.shared.gate.name_of(node.incarnation).unwrap_or_else(|| node.to_string()))
+            .collect();
+        Error::new(ErrorKind::Timeout, format!("not acknowledged within {timeout:?} by {}", names.join(", ")))
+    }
+
+    /// Leaves the session: what was written goes out first, within `timeout`. Other clones of this peer stop working.
+    pub fn leave(self, timeout: Duration) -> Result<()> {
+        let flushed = match self.flush(timeout) {
+            Err(error) if error.kind() == ErrorKind::NoPeers => Ok(()),
+            other => other,
+        };
+        self.shared.stop("the peer has left the session", timeout);
+        flushed
+    }
+
+    /// Session wall time `by` from now, for edits that are to take effect everywhere at one instant.
+    pub fn wall_in(&self, by: WallDuration) -> WallTime {
+        self.shared.now().saturating_add(by)
+    }
+
+    pub(crate) fn handle(&self, id: EntityId) -> Entity {
+        Entity::new(Arc::clone(&self.shared), id)
+    }
+
+    fn fresh_id(&self) -> EntityId {
+        EntityId::v7(self.shared.now().as_nanos() / 1_000_000, rand::random())
+    }
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peer")
+            .field("name", &self.shared.name)
+            .field("node", &self.shared.node)
+            .field("clones", &Arc::strong_count(&self.owner))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+//! Watches: what was created, changed or removed, conflated, pulled or waited for.
+use crate::peer::Shared;
+use crate::{Error, Result};
+use coeval_store::{ChangeKind, PathFilter, WatchFilter};
+use coeval_value::{EntityId, Path};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Changes of what matches a pattern, since the last time they were taken. Several changes of one parameter between
+/// two takes are one.
+pub struct Watch {
+    shared: Arc<Shared>,
+    inner: coeval_store::Watch,
+    entity: String,
+}
+
+/// One change.
+#[derive(Clone, Debug)]
+pub struct WatchEvent {
+    /// Of which entity.
+    pub entity: EntityId,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Of which parameter; `None` for the entity itself.
+    pub path: Option<Path>,
+    /// What happened.
+    pub kind: ChangeKind,
+}
+
+impl Watch {
+    pub(crate) fn new(shared: Arc<Shared>, pattern: &str) -> Result<Self> {
+        let (entity, keys) = match pattern.split_once('/') {
+            Some((entity, keys)) => (entity, Some(keys)),
+            None => (pattern, None),
+        };
+        let paths = match keys {
+            None => PathFilter::All,
+            Some(keys) => PathFilter::pattern(keys).map_err(Error::invalid)?,
+        };
+        let filter = WatchFilter { entity: None, paths };
+        let inner = shared.store.watch(filter);
+        Ok(Self { shared, inner, entity: entity.to_owned() })
+    }
+
+    /// The changes since the last call.
+    pub fn poll(&self) -> Vec<WatchEvent> {
+        self.named(self.inner.poll())
+    }
+
+    /// Waits up to `timeout` for changes; empty when there were none.
+    pub fn wait(&self, timeout: Duration) -> Vec<WatchEvent> {
+        let deadline = std::time::Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            let events = self.named(self.inner.wait(left));
+            if !events.is_empty() || left.is_zero() {
+                return events;
+            }
+        }
+    }
+
+    fn named(&self, changes: coeval_store::WatchChanges) -> Vec<WatchEvent> {
+        let mut events = Vec::new();
+        for (key, kind) in changes.changes {
+            let name = self.shared.name_of(key.entity);
+            let named = name.as_ref().is_some_and(|name| crate::glob::matches(&self.entity, name));
+            if named || crate::glob::matches(&self.entity, &key.entity.to_string()) {
+                events.push(WatchEvent { entity: key.entity, name, path: key.path, kind });
+            }
+        }
+        events
+    }
+}
