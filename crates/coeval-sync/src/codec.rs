@@ -1,126 +1,56 @@
-//! The packed bodies, as the engine uses them.
+//! The packed bodies, as the engine uses them: whole messages' worth, errors as words.
 use bytes::Bytes;
-use coeval_merge::{Entry, EntryBody, Life, NodeState, SlotId, SlotKey, SlotState};
-use coeval_time::{Edit, EditId, EditKind, SimDuration, SimTime, Stamp, WallTime};
-use coeval_value::{EntityId, Leaf, Path, Value};
-use serde::{Deserialize, Serialize};
+use coeval_merge::{Entry, SlotId, SlotKey, SlotState};
+use coeval_value::{Limits, Value};
+use coeval_wire::body::{self, BodyError, BodyLimits};
 
 /// Numbers and what they are.
 pub(crate) type Keys = Vec<(SlotId, SlotKey)>;
 
-#[derive(Serialize, Deserialize)]
-enum State {
-    L(Stamp, Stamp),
-    N(Option<Leaf>, Stamp, Stamp),
+fn packed(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), BodyError>) -> Result<Bytes, String> {
+    let mut out = Vec::new();
+    encode(&mut out).map_err(|error| error.to_string())?;
+    Ok(out.into())
 }
 
-#[derive(Serialize, Deserialize)]
-enum Kind {
-    Scale(f64),
-    Pause,
-    Resume,
-    JumpTo(SimTime),
-    JumpBy(SimDuration),
-    StopAt(SimTime),
-    Cancel(EditId),
-}
-
-#[derive(Serialize, Deserialize)]
-enum Body {
-    C(WallTime, Kind),
-    R(String, Value),
-}
-
-fn to<T: Serialize>(value: &T) -> Result<Bytes, String> {
-    rmp_serde::to_vec(value).map(Bytes::from).map_err(|e| e.to_string())
-}
-
-fn from<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, String> {
-    rmp_serde::from_slice(bytes).map_err(|e| e.to_string())
-}
-
+/// The body that defines slots.
 pub(crate) fn encode_keys(keys: &[(SlotId, SlotKey)]) -> Result<Bytes, String> {
-    to(&keys.iter().map(|(n, k)| (n.0, k.entity, k.path.clone())).collect::<Vec<_>>())
+    let keys: Vec<_> = keys.iter().map(|(slot, key)| (*slot, key)).collect();
+    packed(|out| body::encode_keys(&keys, out))
 }
 
+/// The slots that a body defines, in its order.
 pub(crate) fn decode_keys(bytes: &[u8]) -> Result<Keys, String> {
-    let keys: Vec<(u32, EntityId, Option<Path>)> = from(bytes)?;
-    Ok(keys.into_iter().map(|(n, entity, path)| (SlotId(n), SlotKey { entity, path })).collect())
+    body::decode_keys(bytes, &BodyLimits::default()).map_err(|error| error.to_string())
 }
 
+/// The body of states.
 pub(crate) fn encode_states(states: &[(SlotId, SlotState)]) -> Result<Bytes, String> {
-    let pack = |state: &SlotState| match state {
-        SlotState::Life(l) => State::L(l.created, l.deleted),
-        SlotState::Node(n) => State::N(n.leaf.clone(), n.floor, n.kind),
-    };
-    to(&states.iter().map(|(n, s)| (n.0, pack(s))).collect::<Vec<_>>())
+    let states: Vec<_> = states.iter().map(|(slot, state)| (*slot, state)).collect();
+    packed(|out| body::encode_states(&states, out))
 }
 
+/// The states of a body.
 pub(crate) fn decode_states(bytes: &[u8]) -> Result<Vec<(SlotId, SlotState)>, String> {
-    let states: Vec<(u32, State)> = from(bytes)?;
-    let unpack = |state| match state {
-        State::L(created, deleted) => SlotState::Life(Life { created, deleted }),
-        State::N(leaf, floor, kind) => SlotState::Node(NodeState { leaf, floor, kind }),
-    };
-    Ok(states.into_iter().map(|(n, s)| (SlotId(n), unpack(s))).collect())
+    body::decode_states(bytes, &BodyLimits::default()).map_err(|error| error.to_string())
 }
 
+/// The body of entries.
 pub(crate) fn encode_entries(entries: &[Entry]) -> Result<Bytes, String> {
-    let pack = |entry: &Entry| {
-        let body = match &entry.body {
-            EntryBody::Clock(edit) => Body::C(
-                edit.at,
-                match edit.kind {
-                    EditKind::Scale(s) => Kind::Scale(s),
-                    EditKind::Pause => Kind::Pause,
-                    EditKind::Resume => Kind::Resume,
-                    EditKind::JumpTo(t) => Kind::JumpTo(t),
-                    EditKind::JumpBy(t) => Kind::JumpBy(t),
-                    EditKind::StopAt(t) => Kind::StopAt(t),
-                    EditKind::Cancel(t) => Kind::Cancel(t),
-                },
-            ),
-            EntryBody::Record { topic, value } => Body::R(topic.to_string(), value.clone()),
-        };
-        (entry.id, body)
-    };
-    to(&entries.iter().map(pack).collect::<Vec<_>>())
+    packed(|out| body::encode_entries(entries, out))
 }
 
+/// The entries of a body.
 pub(crate) fn decode_entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
-    let entries: Vec<(EditId, Body)> = from(bytes)?;
-    let unpack = |(id, body)| {
-        let body = match body {
-            Body::C(at, kind) => EntryBody::Clock(Edit {
-                id,
-                at,
-                kind: match kind {
-                    Kind::Scale(s) => EditKind::Scale(s),
-                    Kind::Pause => EditKind::Pause,
-                    Kind::Resume => EditKind::Resume,
-                    Kind::JumpTo(t) => EditKind::JumpTo(t),
-                    Kind::JumpBy(t) => EditKind::JumpBy(t),
-                    Kind::StopAt(t) => EditKind::StopAt(t),
-                    Kind::Cancel(t) => EditKind::Cancel(t),
-                },
-            }),
-            Body::R(topic, value) => EntryBody::Record { topic: topic.into(), value },
-        };
-        Entry { id, body }
-    };
-    Ok(entries.into_iter().map(unpack).collect())
+    body::decode_entries(bytes, &BodyLimits::default()).map_err(|error| error.to_string())
 }
 
-/// A value alone: the body of one record.
+/// The body of one value.
 pub(crate) fn encode_value(value: &Value) -> Result<Bytes, String> {
-    let body = EntryBody::Record { topic: "".into(), value: value.clone() };
-    encode_entries(&[Entry { id: EditId::default(), body }])
+    packed(|out| body::encode_value(value, out))
 }
 
-/// The value of [`encode_value`].
+/// The value of a body.
 pub(crate) fn decode_value(bytes: &[u8]) -> Result<Value, String> {
-    match decode_entries(bytes)?.pop() {
-        Some(Entry { body: EntryBody::Record { value, .. }, .. }) => Ok(value),
-        _ => Err("no value in it".to_owned()),
-    }
+    body::decode_value(bytes, &Limits::MAX).map_err(|error| error.to_string())
 }

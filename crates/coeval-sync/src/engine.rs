@@ -94,7 +94,7 @@ impl<R: Replica> Sync<R> {
         self.me.node
     }
 
-    /// The oldest notice not yet taken.
+    /// The oldest notice not yet taken. The owner polls after every input: notices wait without bound.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
     }
@@ -234,19 +234,31 @@ impl<R: Replica> Sync<R> {
     }
 
     fn forget(&mut self, link: LinkTag, reason: String) {
-        let Some(gone) = self.links.remove(&link) else { return };
+        if self.unlink(link, reason) {
+            self.relink();
+        }
+    }
+
+    /// Forgets a link without telling the others yet; whether it was there.
+    fn unlink(&mut self, link: LinkTag, reason: String) -> bool {
+        let Some(gone) = self.links.remove(&link) else { return false };
         let node = gone.peer.node;
         self.notices.push_back(Notice::LinkDown { link, node, reason });
         // What the lost link would have brought may already lie at the others: compare soon.
         for link in self.links.values_mut() {
             link.digest_due = link.digest_due.min(self.now.saturating_add(WallDuration::from_millis(100)));
         }
-        self.relink();
+        true
     }
 
     fn link_up(&mut self, tag: LinkTag, peer: LinkPeer, dialed: bool) {
         if self.left {
             self.out.push(Effect::Close { link: tag, reason: CloseReason::Left });
+            return;
+        }
+        if peer.node == self.me.node {
+            let reason = CloseReason::Protocol("a link from a node to itself".to_owned());
+            self.out.push(Effect::Close { link: tag, reason });
             return;
         }
         self.dialer.linked(peer.node);
@@ -258,7 +270,8 @@ impl<R: Replica> Sync<R> {
                 self.out.push(Effect::Close { link: tag, reason: CloseReason::Duplicate });
                 return;
             }
-            self.close(old, CloseReason::Duplicate);
+            self.out.push(Effect::Close { link: old, reason: CloseReason::Duplicate });
+            self.unlink(old, CloseReason::Duplicate.to_string());
         }
         self.pump();
         let empty = self.is_empty();

@@ -184,6 +184,11 @@ impl<R: Replica> Sync<R> {
         Ok(())
     }
 
+    /// How many events and replies sent from here are not acknowledged yet, over all destinations.
+    pub fn events_waiting(&self) -> usize {
+        self.events.lanes.values().map(|lane| lane.queue.len()).sum()
+    }
+
     /// Whether every destination is here and takes one more.
     fn check_lanes(&self, to: &[NodeId]) -> Result<(), EventError> {
         for &node in to {

@@ -1,7 +1,7 @@
 //! What the engine has to tell: a queue of notices, polled by the owner.
 use crate::events::{EventId, Target};
 use coeval_merge::LinkTag;
-use coeval_time::{MonoTime, SimTime, WallTime};
+use coeval_time::{PingSample, SimTime};
 use coeval_value::{NodeId, Value};
 use coeval_wire::Reply;
 use std::sync::Arc;
@@ -77,14 +77,8 @@ pub enum Notice {
     PingSample {
         /// Who answered.
         node: NodeId,
-        /// This process's monotonic clock when the ping left.
-        t1: MonoTime,
-        /// The peer's session wall time when the ping arrived.
-        t2: WallTime,
-        /// The peer's session wall time when the answer left.
-        t3: WallTime,
-        /// This process's monotonic clock when the answer arrived.
-        t4: MonoTime,
+        /// The timestamps.
+        sample: PingSample,
     },
     /// Something went wrong on a link; what it was for is not applied.
     Error {

@@ -30,6 +30,9 @@ pub(crate) struct Split {
     pub(crate) newest: Stamp,
 }
 
+/// States and entries.
+pub(crate) type Fragments = (Vec<(SlotId, SlotState)>, Vec<Entry>);
+
 #[derive(Clone)]
 enum Parked {
     State(SlotId, SlotState),
@@ -144,11 +147,8 @@ impl Parking {
     }
 
     /// Takes what is due at `limit`, by the link it came by.
-    pub(crate) fn due(
-        &mut self,
-        limit: WallTime,
-    ) -> BTreeMap<LinkTag, (Vec<(SlotId, SlotState)>, Vec<Entry>)> {
-        let mut out: BTreeMap<LinkTag, (Vec<(SlotId, SlotState)>, Vec<Entry>)> = BTreeMap::new();
+    pub(crate) fn due(&mut self, limit: WallTime) -> BTreeMap<LinkTag, Fragments> {
+        let mut out: BTreeMap<LinkTag, Fragments> = BTreeMap::new();
         while let Some(first) = self.waiting.first_entry() {
             let stamp = first.key().0;
             if stamp.hlc > limit.as_nanos() {

@@ -3,7 +3,7 @@ use crate::Sync;
 use crate::io::Effect;
 use crate::notice::Notice;
 use coeval_merge::{LinkTag, Replica};
-use coeval_time::{MonoTime, WallDuration};
+use coeval_time::{MonoTime, PingSample, WallDuration};
 use coeval_wire::frame::{Ping, Pong};
 use std::collections::BTreeMap;
 
@@ -62,13 +62,8 @@ impl<R: Replica> Sync<R> {
         // Weight 1/8 for the newest sample, as in RFC 6298.
         link.ping.smoothed = Some(link.ping.smoothed.map_or(sample, |old| old - old / 8 + sample / 8));
         let node = link.peer.node;
-        self.notices.push_back(Notice::PingSample {
-            node,
-            t1,
-            t2: pong.received,
-            t3: pong.sent,
-            t4: self.now,
-        });
+        let sample = PingSample { t1, t2: pong.received, t3: pong.sent, t4: self.now };
+        self.notices.push_back(Notice::PingSample { node, sample });
     }
 
     fn datagram(&mut self, link: LinkTag, frame: coeval_wire::Frame) {

@@ -17,6 +17,7 @@ use coeval_value::{NodeId, Value};
 use coeval_wire::Frame;
 use coeval_wire::frame::{Define, Delta, Entries, Mark};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Parked fragments to be passed on though the replica does not hold them.
 #[derive(Default)]
@@ -34,7 +35,9 @@ struct Group {
 }
 
 /// Links by how a change reaches them.
-type Targets = BTreeMap<Option<(LinkTag, Incarnation)>, Vec<LinkTag>>;
+type Targets = BTreeMap<Option<(LinkTag, Incarnation)>, Rc<[LinkTag]>>;
+/// What goes to which live links.
+type Groups = BTreeMap<Rc<[LinkTag]>, Group>;
 /// What links that are behind take with this drain.
 type Reads = BTreeMap<LinkTag, BTreeMap<SlotId, SlotState>>;
 
@@ -55,7 +58,7 @@ impl<R: Replica> Sync<R> {
             link.out.fall_behind();
         }
         let drained = self.replica.drain();
-        let groups = self.group(&drained, &mut reads);
+        let groups = self.group(drained, &mut reads);
         self.fan_out(groups);
         for (link, states) in reads {
             self.conflated(link, states.into_iter().collect());
@@ -80,41 +83,42 @@ impl<R: Replica> Sync<R> {
     }
 
     /// Sorts changes by the live links that they are for; notes them at the others.
-    fn group(&mut self, drained: &Drained, reads: &mut Reads) -> BTreeMap<Vec<LinkTag>, Group> {
-        let mut groups: BTreeMap<Vec<LinkTag>, Group> = BTreeMap::new();
+    fn group(&mut self, drained: Drained, reads: &mut Reads) -> Groups {
+        let mut groups = Groups::new();
         let mut targets = Targets::new();
-        for change in &drained.changes {
+        self.mend(&drained, reads, &mut targets);
+        let all_live = self.links.values().all(|link| link.out.mode == Mode::Live);
+        for change in drained.changes {
             let all = self.targets(change.origin, &mut targets);
-            let live = self.place(&all, change.slot, &change.state, reads);
+            let live = if all_live { all } else { self.place(&all, change.slot, &change.state, reads) };
             if !live.is_empty() {
-                groups.entry(live).or_default().states.push((change.slot, change.state.clone()));
+                groups.entry(live).or_default().states.push((change.slot, change.state));
             }
         }
-        self.mend(drained, reads, &mut targets);
-        for (origin, entry) in &drained.entries {
-            let mut all = self.targets(*origin, &mut targets);
-            for tag in &all {
-                let Some(link) = self.links.get_mut(tag) else { continue };
-                if link.out.mode != Mode::Live {
+        for (origin, entry) in drained.entries {
+            let all = self.targets(origin, &mut targets);
+            for tag in all.iter() {
+                if let Some(link) = self.links.get_mut(tag).filter(|link| link.out.mode != Mode::Live) {
                     link.out.entries.insert(entry.id);
                 }
             }
-            all.retain(|tag| self.is_live(*tag));
-            groups.entry(all).or_default().entries.push(entry.clone());
+            groups.entry(self.live(&all)).or_default().entries.push(entry);
         }
         let extra = std::mem::take(&mut self.extra);
         for (origin, slot, state) in extra.states {
-            let mut all = self.targets(origin, &mut targets);
-            all.retain(|tag| self.is_live(*tag));
-            groups.entry(all).or_default().extra.push((slot, state));
+            let all = self.targets(origin, &mut targets);
+            groups.entry(self.live(&all)).or_default().extra.push((slot, state));
         }
         for (origin, entry) in extra.entries {
-            let mut all = self.targets(origin, &mut targets);
-            all.retain(|tag| self.is_live(*tag));
-            groups.entry(all).or_default().entries.push(entry);
+            let all = self.targets(origin, &mut targets);
+            groups.entry(self.live(&all)).or_default().entries.push(entry);
         }
-        groups.remove(&Vec::new());
+        groups.retain(|links, _| !links.is_empty());
         groups
+    }
+
+    fn live(&self, all: &[LinkTag]) -> Rc<[LinkTag]> {
+        all.iter().copied().filter(|tag| self.is_live(*tag)).collect()
     }
 
     fn is_live(&self, tag: LinkTag) -> bool {
@@ -122,7 +126,13 @@ impl<R: Replica> Sync<R> {
     }
 
     /// Gives a change to links that are not live; returns those that are.
-    fn place(&mut self, all: &[LinkTag], slot: SlotId, state: &SlotState, reads: &mut Reads) -> Vec<LinkTag> {
+    fn place(
+        &mut self,
+        all: &[LinkTag],
+        slot: SlotId,
+        state: &SlotState,
+        reads: &mut Reads,
+    ) -> Rc<[LinkTag]> {
         let mut live = Vec::with_capacity(all.len());
         for &tag in all {
             let Some(link) = self.links.get_mut(&tag) else { continue };
@@ -144,7 +154,7 @@ impl<R: Replica> Sync<R> {
                 (Mode::Greeting, None) => {}
             }
         }
-        live
+        live.into()
     }
 
     /// If a conflated delta holds a slot that this drain changed without being for that link, it takes the whole
@@ -161,7 +171,7 @@ impl<R: Replica> Sync<R> {
     }
 
     /// The links that a change is for.
-    fn targets(&mut self, origin: Origin, known: &mut Targets) -> Vec<LinkTag> {
+    fn targets(&mut self, origin: Origin, known: &mut Targets) -> Rc<[LinkTag]> {
         let key = match origin {
             Origin::Local => None,
             Origin::Remote { link, author } => Some((link, author)),
@@ -176,7 +186,7 @@ impl<R: Replica> Sync<R> {
             None => true,
             Some((_, author)) => this.forwards(author, source, node),
         };
-        let targets: Vec<LinkTag> =
+        let targets: Rc<[LinkTag]> =
             links.into_iter().filter(|(_, node)| forwards(self, *node)).map(|(tag, _)| tag).collect();
         known.insert(key, targets.clone());
         targets
@@ -202,27 +212,27 @@ impl<R: Replica> Sync<R> {
     }
 
     /// Encodes each group once and sends it to all its links, then the mark.
-    fn fan_out(&mut self, groups: BTreeMap<Vec<LinkTag>, Group>) {
+    fn fan_out(&mut self, groups: Groups) {
         let mut marked = BTreeSet::new();
         for (links, group) in groups {
             for states in [&group.states, &group.extra] {
-                for &link in &links {
+                for &link in links.iter() {
                     self.define(link, states.iter().map(|(slot, _)| *slot));
                 }
                 for (bytes, count) in self.encode_states(states, false) {
-                    for &link in &links {
+                    for &link in links.iter() {
                         self.stats(link).sent_updates += count;
                         self.send_bytes(link, bytes.clone());
                     }
                 }
             }
             for (bytes, count) in self.encode_entries(&group.entries) {
-                for &link in &links {
+                for &link in links.iter() {
                     self.stats(link).sent_updates += count;
                     self.send_bytes(link, bytes.clone());
                 }
             }
-            marked.extend(links);
+            marked.extend(links.iter().copied());
         }
         let position = self.replica.position();
         if let Ok(bytes) = Frame::from(Mark { position, caught_up: false }).encode() {
@@ -310,12 +320,18 @@ impl<R: Replica> Sync<R> {
             let count = fit(rest, self.config.chunk, |(_, state)| state_size(state));
             let (now, later) = rest.split_at(count);
             rest = later;
-            let message = codec::encode_states(now).and_then(|states| {
-                Frame::from(Delta { page, states }).encode().map_err(|error| error.to_string())
-            });
-            match message {
+            match delta(now, page) {
                 Ok(bytes) => out.push((bytes, count as u64)),
-                Err(message) => self.notices.push_back(Notice::Error { node: self.me.node, message }),
+                // One state that cannot be sent must not hold back the others.
+                Err(_) if count > 1 => {
+                    for state in now.chunks(1) {
+                        match delta(state, page) {
+                            Ok(bytes) => out.push((bytes, 1)),
+                            Err(message) => self.unsent(message),
+                        }
+                    }
+                }
+                Err(message) => self.unsent(message),
             }
         }
         out
@@ -334,11 +350,22 @@ impl<R: Replica> Sync<R> {
             });
             match message {
                 Ok(bytes) => out.push((bytes, count as u64)),
-                Err(message) => self.notices.push_back(Notice::Error { node: self.me.node, message }),
+                Err(message) => self.unsent(message),
             }
         }
         out
     }
+
+    fn unsent(&mut self, message: String) {
+        tracing::warn!(message, "not sent");
+        self.notices.push_back(Notice::Error { node: self.me.node, message });
+    }
+}
+
+/// One message of a delta.
+fn delta(states: &[(SlotId, SlotState)], page: bool) -> Result<Bytes, String> {
+    let states = codec::encode_states(states)?;
+    Frame::from(Delta { page, states }).encode().map_err(|error| error.to_string())
 }
 
 /// How many items from the front take about `bytes`; at least one.

@@ -81,8 +81,8 @@ fn all() -> Vec<Frame> {
 #[test]
 fn every_frame_is_read_back_as_it_was() {
     for frame in all() {
-        let message = frame.encode().expect(frame.name());
-        assert_eq!(Frame::decode(&message).expect(frame.name()), frame);
+        let message = frame.encode().unwrap_or_else(|e| panic!("{}: {e}", frame.name()));
+        assert_eq!(Frame::decode(&message).unwrap_or_else(|e| panic!("{}: {e}", frame.name())), frame);
     }
 }
 
@@ -103,7 +103,7 @@ fn unknown_version_kind_and_field_are_named() {
 #[test]
 fn frames_cut_short_or_with_bytes_to_spare_are_refused() {
     for frame in all() {
-        let message = frame.encode().expect(frame.name()).to_vec();
+        let message = frame.encode().expect("a frame").to_vec();
         for end in 0..message.len() {
             assert!(Frame::decode(&message[..end]).is_err(), "{} cut at {end}", frame.name());
         }

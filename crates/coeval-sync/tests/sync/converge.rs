@@ -67,3 +67,48 @@ fn five_engines_in_a_ring_converge() {
 fn four_engines_that_dial_each_other_converge() {
     (0..40).for_each(|seed| storm(seed, 4, &line(4), Config::default()));
 }
+
+/// Programs are killed, come back empty, lose single messages and datagrams, and are cut off from one another.
+#[test]
+fn whatever_happens_those_who_are_left_agree() {
+    for seed in 0..60 {
+        let count = 3 + seed as usize % 3;
+        let config = Config { window: 2 << 10, chunk: 512, page: 8, ..Config::default() };
+        let mut world = World::new(seed, count, config);
+        (1..count).for_each(|n| world.connect(n, n / 2));
+        world.run(SEC);
+        let mut incarnation = 1000;
+        for _ in 0..60 {
+            (0..5).for_each(|_| world.random_write());
+            let pause = world.rng.random_range(0..300 * MS);
+            world.run(pause);
+            let (a, b) = (world.rng.random_range(0..count), world.rng.random_range(0..count));
+            match world.rng.random_range(0..20) {
+                0 if a != b && world.programs[b].up => {
+                    world.kill(a);
+                    let away = world.rng.random_range(0..3 * SEC);
+                    world.run(away);
+                    incarnation += 1;
+                    world.open(a, incarnation, false);
+                    world.connect(a, b);
+                    world.run(200 * MS);
+                }
+                1 if a != b => world.cut(a, b),
+                2 | 3 => world.mend(),
+                4 => world.programs[a].reading = false,
+                5 | 6 => (0..count).for_each(|n| world.resume(n)),
+                7 if a != b => {
+                    let kind = world.rng.random_range(2..=13);
+                    world.drops.push((a, b, kind));
+                }
+                _ => {}
+            }
+        }
+        world.drops.clear();
+        world.mend();
+        (0..count).for_each(|n| world.resume(n));
+        world.run(90 * SEC);
+        assert!(world.is_mesh(), "seed {seed}: not a mesh");
+        world.agree().unwrap_or_else(|why| panic!("seed {seed}, {count} programs: {why}"));
+    }
+}

@@ -3,9 +3,9 @@
 //! Messages of a link arrive in order and are lost only when the link is reset (or when a test drops one on purpose);
 //! datagrams are lost, repeated and reordered. A failing test prints its seed.
 use bytes::Bytes;
-use coeval_merge::{Batch, LinkTag, Op, PlainReplica, Replica};
-use coeval_sync::{Config, Effect, Event, Input, LinkPeer, Machine, Notice, Now, Sync, Target};
-use coeval_time::{Incarnation, MonoTime, SimTime, Stamp, WallDuration, WallTime};
+use coeval_merge::{Batch, Digest, Entry, EntryBody, LinkTag, Op, PlainReplica, Replica};
+use coeval_sync::{CloseReason, Config, Effect, Event, Input, LinkPeer, Machine, Notice, Now, Sync, Target};
+use coeval_time::{Edit, EditId, EditKind, Incarnation, MonoTime, SimTime, Stamp, WallTime};
 use coeval_value::{EntityId, NodeId, Path, PeerId, SampleMeta, Value};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -24,6 +24,7 @@ pub(crate) struct Program {
     pub(crate) id: NodeId,
     pub(crate) notices: Vec<Notice>,
     pub(crate) up: bool,
+    pub(crate) observer: bool,
     /// Whether it takes messages from its links.
     pub(crate) reading: bool,
     stalled: VecDeque<(u64, usize, Arrival)>,
@@ -71,7 +72,8 @@ pub(crate) struct World {
     pub(crate) config: Config,
     pub(crate) delay: u64,
     /// All that was written, to be replayed.
-    pub(crate) log: Vec<(Stamp, Batch)>,
+    pub(crate) log: Vec<(Stamp, Batch, SampleMeta)>,
+    entries: Vec<Entry>,
     wires: BTreeMap<u64, Wire>,
     next_wire: u64,
     queue: BTreeMap<(u64, u64), Happening>,
@@ -88,7 +90,7 @@ pub(crate) fn node(n: usize, incarnation: u64) -> NodeId {
 }
 
 pub(crate) fn entity(n: u64) -> EntityId {
-    EntityId(Uuid::from_u128(0xc0e5_0000_0000_7000_8000_0000_0000_0000 | u128::from(n) * 0x0101))
+    EntityId(Uuid::from_u128(0xc0e5_0000_0000_7000_8000_0000_0000_0000 + u128::from(n) * 0x0101))
 }
 
 pub(crate) fn path(text: &str) -> Path {
@@ -109,6 +111,7 @@ impl World {
             config,
             delay: 20 * MS,
             log: Vec::new(),
+            entries: Vec::new(),
             wires: BTreeMap::new(),
             next_wire: 1,
             queue: BTreeMap::new(),
@@ -137,6 +140,7 @@ impl World {
             id,
             notices: Vec::new(),
             up: true,
+            observer,
             reading: true,
             stalled: VecDeque::new(),
         };
@@ -212,12 +216,65 @@ impl World {
         let meta = SampleMeta { sim: SimTime::from_nanos(i128::from(self.now)), ..SampleMeta::default() };
         match self.programs[n].replica.write(batch, self.wall(), meta) {
             Ok(stamp) => {
-                self.log.push((stamp, batch.clone()));
+                self.log.push((stamp, batch.clone(), meta));
                 self.schedule(self.now, Happening::Wake { who: n });
                 true
             }
             Err(_) => false,
         }
+    }
+
+    /// Sets the rate of the clock at a program.
+    pub(crate) fn scale(&mut self, n: usize, rate: f64) -> EditId {
+        let at = self.wall();
+        let body = |id| EntryBody::Clock(Edit { id, at, kind: EditKind::Scale(rate) });
+        let id = self.programs[n].replica.add_entry(at, body).expect("an entry");
+        self.entries.push(Entry { id, body: body(id) });
+        self.wake(n);
+        id
+    }
+
+    /// Writes one value as a program whose clock is `ahead` nanoseconds fast.
+    pub(crate) fn set_ahead(&mut self, n: usize, e: EntityId, p: &str, value: u64, ahead: u64) {
+        let mut batch = Batch::new();
+        batch.push(Op::Set { entity: e, path: path(p), value: Value::UInt(value) }).expect("an op");
+        let wall = WallTime::from_nanos(WALL + self.now + ahead);
+        self.programs[n].replica.write(&batch, wall, SampleMeta::default()).expect("a write");
+        self.schedule(self.now, Happening::Wake { who: n });
+    }
+
+    /// Who dialed a wire, and whom.
+    pub(crate) fn ends(&self, wire: u64) -> [usize; 2] {
+        self.wires[&wire].ends
+    }
+
+    /// Session wall time at an instant of this world, nanoseconds.
+    pub(crate) fn wall_at(&self, now: u64) -> u64 {
+        WALL + now
+    }
+
+    pub(crate) fn wake(&mut self, n: usize) {
+        self.schedule(self.now, Happening::Wake { who: n });
+    }
+
+    /// Hands a message or a datagram from nowhere to a program; returns why it closed the link, if it did.
+    pub(crate) fn inject(&mut self, n: usize, bytes: &[u8], datagram: bool) -> Option<CloseReason> {
+        let id = *self.wires_of(n).first().expect("a wire");
+        let end = usize::from(self.wires[&id].ends[1] == n);
+        let (link, bytes) = (LinkTag(id * 2 + end as u64), Bytes::copy_from_slice(bytes));
+        let input = if datagram { Input::Datagram { link, bytes } } else { Input::Message { link, bytes } };
+        let now = Now { mono: MonoTime::from_nanos(self.now) };
+        let effects = self.programs[n].engine.handle(input, now, &mut self.rng);
+        let closed = effects.iter().find_map(|e| match e {
+            Effect::Close { reason, .. } => Some(reason.clone()),
+            _ => None,
+        });
+        effects.into_iter().for_each(|effect| self.carry_out(n, effect));
+        closed
+    }
+
+    pub(crate) fn noticed(&self, n: usize, test: impl Fn(&Notice) -> bool) -> usize {
+        self.programs[n].notices.iter().filter(|notice| test(notice)).count()
     }
 
     pub(crate) fn ops(&mut self, n: usize, ops: impl IntoIterator<Item = Op>) -> bool {
@@ -299,8 +356,11 @@ impl World {
                     self.schedule(at, Happening::Down { wire: id, end: 1 - end });
                 }
             }
-            Effect::Dial { node, .. } => {
-                let whom = self.programs.iter().position(|p| p.id == node && p.up);
+            Effect::Dial { node, addresses } => {
+                // Whoever listens there now, be it a later opening of the node.
+                let listens =
+                    |m: &usize| addresses.contains(&format!("10.0.0.{m}:1")) && self.programs[*m].up;
+                let whom = (0..self.programs.len()).find(listens);
                 match whom.filter(|m| !self.cut.contains(&pair(n, *m))) {
                     Some(whom) => self.connect(n, whom),
                     None => {
@@ -345,7 +405,7 @@ impl World {
                     node: peer.id,
                     name: format!("p{other}"),
                     addresses: vec![format!("10.0.0.{other}:1")],
-                    observer: false,
+                    observer: peer.observer,
                 };
                 self.step(
                     who,
@@ -446,14 +506,18 @@ impl World {
             batch.push(op).expect("an op");
         }
         self.write(n, &batch);
+        if self.rng.random_range(0..20) == 0 {
+            self.scale(n, 1.5);
+        }
     }
 
     /// Whether all programs that are up hold the same, and it is what replaying everything written would give.
     pub(crate) fn converged(&self) -> Result<(), String> {
         let oracle = PlainReplica::new(Incarnation(7));
-        for (stamp, batch) in &self.log {
-            oracle.replay(batch, *stamp, SampleMeta::default());
+        for (stamp, batch, meta) in &self.log {
+            oracle.replay(batch, *stamp, *meta);
         }
+        oracle.apply(LinkTag(0), Vec::new(), self.entries.clone());
         oracle.drain();
         for (n, program) in self.programs.iter().enumerate().filter(|(_, p)| p.up) {
             program.replica.drain();
@@ -463,12 +527,26 @@ impl World {
                     return Err(format!("program {n} shows {is:?} in {e:?}, not {should:?}"));
                 }
             }
-            let first = self.programs.iter().find(|p| p.up).map(|p| p.replica.digest());
-            if Some(program.replica.digest()) != first {
+            if program.replica.digest() != oracle.digest() {
                 return Err(format!("program {n} has another digest"));
             }
         }
         Ok(())
+    }
+
+    /// Whether all programs that are up hold the same.
+    pub(crate) fn agree(&self) -> Result<(), String> {
+        let digests: Vec<(usize, Digest)> = (0..self.programs.len())
+            .filter(|n| self.programs[*n].up)
+            .map(|n| {
+                self.programs[n].replica.drain();
+                (n, self.programs[n].replica.digest())
+            })
+            .collect();
+        match digests.windows(2).find(|pair| pair[0].1 != pair[1].1) {
+            Some(pair) => Err(format!("programs {} and {} differ", pair[0].0, pair[1].0)),
+            None => Ok(()),
+        }
     }
 
     /// Links are as they should be in a full mesh: one between each two programs that are up.
@@ -485,9 +563,4 @@ impl World {
 /// A config for tests without dialing: links are what the test makes of them.
 pub(crate) fn fixed() -> Config {
     Config { mesh: false, ..Config::default() }
-}
-
-/// The same with a short length of wall time.
-pub(crate) fn millis(n: i64) -> WallDuration {
-    WallDuration::from_millis(n)
 }

@@ -1,0 +1,169 @@
+//! Events: exactly once, in order, at everyone present, whatever happens to the links.
+use crate::world::{MS, SEC, World, fixed};
+use coeval_sync::{Config, Event, EventError, Input, Notice, Reply, Target};
+use coeval_value::Value;
+use rand::Rng;
+use std::collections::BTreeMap;
+
+/// What a program got from each other: the numbers in the order they came.
+fn got(world: &World, n: usize, from: usize) -> Vec<u64> {
+    let from = world.programs[from].id;
+    let events = world.programs[n].notices.iter().filter_map(|notice| match notice {
+        Notice::Event(event) if event.id.from == from => Some(&event.value),
+        _ => None,
+    });
+    events.map(|value| if let Value::UInt(v) = value { *v } else { panic!("not a number") }).collect()
+}
+
+#[test]
+fn events_arrive_once_and_in_order_though_links_are_reset() {
+    for seed in 0..60 {
+        let count = 4;
+        let mut world = World::new(seed, count, fixed());
+        let edges: Vec<(usize, usize)> = (0..count).map(|a| (a, (a + 1) % count)).collect();
+        for &(a, b) in &edges {
+            world.connect(a, b);
+        }
+        world.run(2 * SEC);
+        let mut sent: BTreeMap<(usize, usize), Vec<u64>> = BTreeMap::new();
+        for number in 0..150 {
+            let a = world.rng.random_range(0..count);
+            let b = world.rng.random_range(0..count);
+            let (target, to) = if world.rng.random_range(0..3) == 0 {
+                (Target::All, (0..count).collect())
+            } else {
+                (Target::Peer(world.programs[b].id), vec![b])
+            };
+            assert!(world.send(a, "tick", target, number), "seed {seed}");
+            for to in to {
+                sent.entry((a, to)).or_default().push(number);
+            }
+            let pause = world.rng.random_range(0..30 * MS);
+            world.run(pause);
+            if world.rng.random_range(0..12) == 0 {
+                let (a, b) = edges[world.rng.random_range(0..edges.len())];
+                for wire in world.wires_between(a, b) {
+                    world.reset(wire);
+                }
+                let away = world.rng.random_range(60 * MS..600 * MS);
+                world.run(away);
+                if world.wires_between(a, b).is_empty() {
+                    world.connect(a, b);
+                }
+            }
+        }
+        world.run(12 * SEC);
+        for ((from, to), numbers) in sent {
+            assert_eq!(got(&world, to, from), numbers, "seed {seed}: from {from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn full_queue_sends_nothing_to_anyone() {
+    let mut world = World::new(1, 3, Config { event_queue: 10, ..fixed() });
+    world.connect(0, 1);
+    world.connect(0, 2);
+    world.run(2 * SEC);
+    world.programs[2].reading = false;
+    let sent = (0..30).take_while(|n| world.send(0, "tick", Target::All, *n)).count() as u64;
+    assert_eq!(sent, 10);
+    world.run(SEC);
+    let event = |target| Event {
+        topic: "t".into(),
+        target,
+        value: Value::Nil,
+        sim: Default::default(),
+        command: false,
+    };
+    let slow = world.programs[2].id;
+    let refused = world.programs[0].engine.send_event(event(Target::All));
+    assert_eq!(refused, Err(EventError::Busy { to: slow, waiting: 10 }));
+    assert_eq!(got(&world, 1, 0), (0..10).collect::<Vec<_>>(), "nothing half-sent");
+    // The one that reads can still be reached, and the slow one when it reads again.
+    assert!(world.send(0, "tick", Target::Peer(world.programs[1].id), 98));
+    world.resume(2);
+    world.run(SEC);
+    assert!(world.send(0, "tick", Target::All, 99));
+    world.run(SEC);
+    assert_eq!(got(&world, 2, 0), (0..10).chain([99]).collect::<Vec<_>>());
+    assert_eq!(got(&world, 1, 0), (0..10).chain([98, 99]).collect::<Vec<_>>());
+}
+
+#[test]
+fn joiner_gets_no_earlier_events_and_the_absent_none() {
+    let mut world = World::new(2, 3, fixed());
+    world.connect(0, 1);
+    world.run(2 * SEC);
+    assert!(world.send(0, "tick", Target::All, 1));
+    world.run(SEC);
+    let absent = world.programs[2].id;
+    assert!(!world.send(0, "tick", Target::Peer(absent), 2), "it has not joined");
+    world.connect(1, 2);
+    world.run(2 * SEC);
+    assert!(world.send(0, "tick", Target::All, 3));
+    world.run(SEC);
+    assert_eq!(got(&world, 2, 0), [3]);
+    assert_eq!(got(&world, 1, 0), [1, 3]);
+    assert_eq!(got(&world, 0, 0), [1, 3], "the sender is a node of the session too");
+}
+
+#[test]
+fn command_is_answered_over_two_hops() {
+    let mut world = World::new(3, 3, fixed());
+    world.connect(0, 1);
+    world.connect(1, 2);
+    world.run(2 * SEC);
+    let target = Target::Peer(world.programs[2].id);
+    let event = Event {
+        topic: "deploy".into(),
+        target,
+        value: Value::Bool(true),
+        sim: Default::default(),
+        command: true,
+    };
+    let number = world.programs[0].engine.send_event(event).expect("sent");
+    world.wake(0);
+    world.run(SEC);
+    let id = world.programs[2]
+        .notices
+        .iter()
+        .find_map(|notice| match notice {
+            Notice::Event(event) if event.command && &*event.topic == "deploy" => Some(event.id),
+            _ => None,
+        })
+        .expect("the command arrived");
+    for reply in [Reply::Accepted, Reply::Refused { reason: "jammed".into() }, Reply::Done] {
+        world.programs[2].engine.reply(id, reply).expect("answered");
+    }
+    world.step(2, Input::Timer);
+    world.run(SEC);
+    let from = world.programs[2].id;
+    let replies: Vec<Reply> = world.programs[0]
+        .notices
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Reply { from: f, number: n, reply } if *f == from && *n == number => Some(reply.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(replies, [Reply::Accepted, Reply::Refused { reason: "jammed".into() }, Reply::Done]);
+}
+
+#[test]
+fn events_for_a_lost_node_are_dropped_and_later_ones_arrive() {
+    let mut world = World::new(4, 2, fixed());
+    world.connect(0, 1);
+    world.run(2 * SEC);
+    world.cut(0, 1);
+    world.run(SEC);
+    assert!(world.send(0, "tick", Target::All, 1), "still present: it may come back");
+    world.run(20 * SEC);
+    assert_eq!(world.noticed(0, |n| matches!(n, Notice::EventsDropped { count: 1, .. })), 1);
+    world.mend();
+    world.connect(0, 1);
+    world.run(2 * SEC);
+    assert!(world.send(0, "tick", Target::All, 2));
+    world.run(2 * SEC);
+    assert_eq!(got(&world, 1, 0), [2]);
+}
