@@ -14,7 +14,7 @@ use coeval_cell::{CellWriter, RingCell};
 use coeval_time::Stamp;
 use coeval_value::words::{MAX_INLINE_WORDS, Words, decode_words};
 use coeval_value::{Leaf, Value};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A leaf was written here and not dropped since.
@@ -39,14 +39,26 @@ pub(crate) const READABLE: u32 = LEAF | SHOWN | ALIVE;
 /// What a write needs that asks nobody.
 pub(crate) const LIVE: u32 = LEAF | SHOWN | ALIVE | EXCLUSIVE;
 
-/// Samples whole in the ring at any time, less one.
-const SLOTS: usize = 4;
+/// Slots of the ring: the newest sample and its last predecessors.
+pub(crate) const SLOTS: usize = 4;
+/// A replaced value on the heap is kept for a while if it is no larger.
+const MAX_PREVIOUS_BYTES: usize = 4096;
 const NO_EPOCH: u32 = u32::MAX;
 
 /// A value on the heap, with the header of its own write.
 pub(crate) struct HeapSample {
     pub(crate) header: Header,
     pub(crate) value: Value,
+    /// The one before it, unless it was large: for contexts a little older than the newest write.
+    previous: Option<(Header, Value)>,
+}
+
+/// A sample older than the newest.
+pub(crate) enum Older<'a> {
+    /// The value's words.
+    Words(&'a [u64]),
+    /// A value on the heap.
+    Heap(&'a Value),
 }
 
 /// The value of a write.
@@ -76,8 +88,21 @@ pub(crate) struct Cell {
     pub(crate) truth: OnceLock<Box<RingCell>>,
     /// The newest epoch of any sample since the last removal.
     branch: AtomicU32,
+    /// Samples of the ring before this number belong to a value that was removed since.
+    first: AtomicU64,
+    /// The heap holds a value that is not the newest any more.
+    heap_lags: AtomicBool,
     /// The slot's number.
     pub(crate) slot: u32,
+}
+
+impl HeapSample {
+    fn value_of(&self, stamp: Stamp) -> Option<&Value> {
+        if self.header.stamp == stamp {
+            return Some(&self.value);
+        }
+        self.previous.as_ref().filter(|(header, _)| header.stamp == stamp).map(|(_, value)| value)
+    }
 }
 
 /// The narrowest cell width that holds `words` words of value. Few widths, so that a growing value moves rarely.
@@ -98,6 +123,8 @@ impl Cell {
             forward: OnceLock::new(),
             truth: OnceLock::new(),
             branch: AtomicU32::new(NO_EPOCH),
+            first: AtomicU64::new(1),
+            heap_lags: AtomicBool::new(false),
             slot,
         }
     }
@@ -223,15 +250,23 @@ impl Cell {
                 header.put(&mut sample);
                 sample[HEADER..HEADER + words.len()].copy_from_slice(words);
                 writer.publish(&sample[..HEADER + words.len()]);
+                // A value on the heap stays for one write more, as its predecessors in the ring do.
                 if had_heap {
+                    self.heap_lags.store(true, Ordering::Relaxed);
+                } else if self.heap_lags.load(Ordering::Relaxed) {
+                    self.heap_lags.store(false, Ordering::Relaxed);
                     self.heap.store(None);
                 }
             }
             Payload::Heap(value) => {
                 (header.kind, header.words) = (HEAP, 0);
                 header.put(&mut sample);
+                let before = self.heap.load_full();
+                let small = before.filter(|before| before.value.deep_size() <= MAX_PREVIOUS_BYTES);
+                let previous = small.map(|before| (before.header, before.value.clone()));
                 // The heap first: who reads the new header must find the value.
-                self.heap.store(Some(Arc::new(HeapSample { header, value })));
+                self.heap.store(Some(Arc::new(HeapSample { header, value, previous })));
+                self.heap_lags.store(false, Ordering::Relaxed);
                 writer.publish(&sample[..HEADER]);
             }
         }
@@ -260,16 +295,37 @@ impl Cell {
         Some(header.kind)
     }
 
-    /// Calls `f` with the kept samples older than `newest`, oldest first.
-    pub(crate) fn for_each_before(&self, newest: &Header, f: impl FnMut(Header, &[u64])) {
+    /// Calls `f` with the samples that are left from before `newest`: those spaced by time, then the last few. Some
+    /// come twice.
+    pub(crate) fn for_each_before(&self, newest: &Header, mut f: impl FnMut(Header, Older<'_>)) {
         if let Some(history) = self.history.get() {
-            history.for_each_before(newest, f);
+            history.for_each_before(newest, |header, sample| f(header, Older::Words(header.value(sample))));
+        }
+        let heap = self.heap.load();
+        let last = self.ring.published();
+        let first = last.saturating_sub(SLOTS as u64 - 1).max(self.first.load(Ordering::Acquire));
+        let mut sample: Buffer = [0; _];
+        for number in first..=last {
+            if !self.ring.read_number(number, &mut sample) {
+                continue;
+            }
+            let header = Header::get(&sample);
+            if header.stamp >= newest.stamp {
+                continue;
+            }
+            if header.kind != HEAP {
+                f(header, Older::Words(header.value(&sample)));
+            } else if let Some(value) = heap.as_ref().and_then(|heap| heap.value_of(header.stamp)) {
+                f(header, Older::Heap(value));
+            }
         }
     }
 
     /// Drops the leaf. The caller holds the writer lock.
     pub(crate) fn drop_leaf(&self, writer: &mut CellWriter<'_>) {
         writer.set_status(writer.status() & !LEAF);
+        self.first.store(self.ring.published() + 1, Ordering::Release);
+        self.heap_lags.store(false, Ordering::Relaxed);
         self.heap.store(None);
         self.branch.store(NO_EPOCH, Ordering::Relaxed);
         if let Some(history) = self.history.get() {

@@ -174,8 +174,8 @@ impl<'a> Round<'a> {
         if let (true, SlotState::Node(state), Some(path)) = (look.simple, &look.state, &slot.key.path) {
             let new = digest::of_node(slot.entity.id, path, state);
             totals.replace(&slot.entity, std::mem::replace(&mut pump.digest, new), new);
-        } else if !self.restructured.contains_key(&slot.entity.id) {
-            self.restructured.insert(slot.entity.id, Arc::clone(&slot.entity));
+        } else {
+            self.restructured.entry(slot.entity.id).or_insert_with(|| Arc::clone(&slot.entity));
         }
         if let Some(origin) = origin
             && !look.state.is_empty()

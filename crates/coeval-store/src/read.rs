@@ -1,5 +1,5 @@
 //! Reading: from a cell to a value at an instant, and reads by name.
-use crate::cell::{Cell, DELETED, FORWARDED, MAP, Newest};
+use crate::cell::{Cell, DELETED, FORWARDED, MAP, Newest, Older, SLOTS};
 use crate::core::Core;
 use crate::entity::{EntityNode, Phase};
 use crate::error::ReadError;
@@ -156,14 +156,20 @@ impl Core {
         {
             return Ok(reading);
         }
-        let mut samples: SmallVec<[Sample<T>; KEPT + 1]> = SmallVec::new();
-        cell.for_each_before(header, |older, words| {
+        let mut samples: SmallVec<[Sample<T>; KEPT + SLOTS]> = SmallVec::new();
+        cell.for_each_before(header, |older, value| {
+            let value = match value {
+                Older::Words(words) => T::read_words(older.kind, words).and_then(Result::ok),
+                Older::Heap(value) => T::from_value(value).ok(),
+            };
             // A sample of another type is no sample of this value.
-            if let Some(Ok(value)) = T::read_words(older.kind, older.value(words)) {
+            if let Some(value) = value {
                 samples.push(Sample { stamp: older.stamp, meta: older.meta(&self.hub.epochs), value });
             }
         });
         samples.push(Sample { stamp: header.stamp, meta, value });
+        samples.sort_unstable_by_key(|sample| sample.stamp);
+        samples.dedup_by_key(|sample| sample.stamp);
         let sim_at = |wall| Some(self.clock.sim_at(wall));
         coeval_motion::read_with(&samples, moment, policy, sim_at).map_err(Fault::Motion)
     }

@@ -1,0 +1,218 @@
+//! Many threads at once: no torn value, no stamp that goes back, no half batch, and replicas that end equal.
+mod common;
+
+use coeval_merge::{LinkTag, Replica};
+use coeval_store::{Param, Snapshot, Store};
+use coeval_time::{Stamp, WallTime};
+use coeval_value::{EntityId, Value};
+use common::{config, deliver, entity, path};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+fn store(incarnation: u64) -> Store {
+    let ticks = AtomicU64::new(common::START);
+    Store::new(config(incarnation, move || WallTime::from_nanos(ticks.fetch_add(7, Ordering::Relaxed))))
+        .expect("store")
+}
+
+/// Runs `work` on each of the threads until the time is over.
+fn hammer(millis: u64, threads: &[&(dyn Fn(&AtomicBool) + Sync)]) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for work in threads {
+            let stop = &stop;
+            scope.spawn(move || work(stop));
+        }
+        thread::sleep(Duration::from_millis(millis));
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+fn until(stop: &AtomicBool, mut step: impl FnMut()) {
+    while !stop.load(Ordering::Relaxed) {
+        step();
+    }
+}
+
+fn exchange(a: &Store, b: &Store) {
+    for (from, to) in [(a, b), (b, a)] {
+        deliver(from, &from.drain(), to);
+    }
+}
+
+fn settle(a: &Store, b: &Store) {
+    (0..20).for_each(|_| exchange(a, b));
+    assert_eq!(a.snapshot(), b.snapshot());
+    assert_eq!(a.digest(), b.digest());
+    assert_eq!(a.snapshot().digest(), a.digest());
+}
+
+#[test]
+fn readers_see_whole_values_and_stamps_never_go_back() {
+    let (a, b) = (store(2), store(3));
+    let ctx = a.context();
+    a.create_entity(ctx, entity(1), None).expect("create");
+    a.set(ctx, entity(1), &path("v"), [0.0; 4]).expect("write");
+    exchange(&a, &b);
+    let write = |store: &Store, stop: &AtomicBool, heap: bool| {
+        let v: Param<Value> = store.param(entity(1), &path("v")).expect("param");
+        let mut n = 0.0;
+        // Later than all that is written here, so that the newest is read.
+        let late = store.clock().context(WallTime::from_nanos(common::START + 1_000_000_000_000));
+        until(stop, || {
+            n += 1.0;
+            let value: Value = match heap && (n as u64).is_multiple_of(3) {
+                true => Value::Floats(vec![n; 100].into()),
+                false => [n; 4].into(),
+            };
+            let at = v.set(store.context(), value).expect("write");
+            assert!(v.read(late).expect("own").stamp >= at, "read your writes");
+        });
+    };
+    let read = |store: &Store, stop: &AtomicBool| {
+        let v: Param<Value> = store.param(entity(1), &path("v")).expect("param");
+        let ctx = store.clock().context(WallTime::from_nanos(common::START + 1_000_000_000_000));
+        let mut last = Stamp::NONE;
+        until(stop, || {
+            let read = v.read(ctx).expect("there");
+            assert!(read.stamp >= last, "{:?} after {last:?}", read.stamp);
+            last = read.stamp;
+            match read.value {
+                Value::Vec4(v) => assert!(v.iter().all(|&x| x == v[0]), "torn: {v:?}"),
+                Value::Floats(v) => assert!(v.iter().all(|&x| x == v[0]), "torn"),
+                other => panic!("{other:?}"),
+            }
+        });
+    };
+    hammer(
+        700,
+        &[
+            &|stop| write(&a, stop, true),
+            &|stop| write(&b, stop, false),
+            &|stop| read(&a, stop),
+            &|stop| read(&b, stop),
+            &|stop| until(stop, || exchange(&a, &b)),
+        ],
+    );
+    settle(&a, &b);
+}
+
+/// Both keys of the pair, wherever they are shown, come from one batch.
+fn whole(snapshot: &Snapshot, n: u128) {
+    let Some(view) = snapshot.entity(entity(n)) else { return };
+    let stamps = ["p/one", "q/two"].map(|key| view.leaf(&path(key)).map(|leaf| leaf.stamp));
+    assert_eq!(stamps[0], stamps[1], "half a batch");
+}
+
+#[test]
+fn snapshots_and_receivers_see_whole_batches() {
+    let (a, b) = (store(2), store(3));
+    a.create_entity(a.context(), entity(1), None).expect("create");
+    exchange(&a, &b);
+    let batches = |store: &Store, stop: &AtomicBool, seed: u64| {
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        until(stop, || {
+            let mut batch = store.batch(store.context());
+            if rng.random_bool(0.2) {
+                batch
+                    .remove(entity(1), &path("p"))
+                    .and_then(|b| b.remove(entity(1), &path("q")))
+                    .expect("batch");
+            } else {
+                let n: i64 = rng.random();
+                batch
+                    .set(entity(1), &path("p/one"), n)
+                    .and_then(|b| b.set(entity(1), &path("q/two"), n))
+                    .expect("batch");
+            }
+            batch.commit().expect("commit");
+        });
+    };
+    hammer(
+        700,
+        &[
+            &|stop| batches(&a, stop, 1),
+            &|stop| batches(&a, stop, 2),
+            &|stop| batches(&b, stop, 3),
+            &|stop| until(stop, || whole(&a.snapshot(), 1)),
+            &|stop| until(stop, || whole(&b.snapshot(), 1)),
+            &|stop| until(stop, || exchange(&a, &b)),
+        ],
+    );
+    settle(&a, &b);
+    whole(&a.snapshot(), 1);
+}
+
+#[test]
+fn structure_and_fast_writes_race_and_replicas_end_equal() {
+    for seed in 0..3u64 {
+        let (a, b) = (store(2), store(3));
+        (1..=4).for_each(|n| _ = a.create_entity(a.context(), entity(n), None).expect("create"));
+        exchange(&a, &b);
+        let keys = ["a", "a/k", "a/k/z", "b", "name"].map(path);
+        let some = |rng: &mut ChaCha8Rng| -> (EntityId, usize) {
+            (entity(rng.random_range(1..=4)), rng.random_range(0..5))
+        };
+        let fast = |store: &Store, stop: &AtomicBool, salt: u64| {
+            let rng = &mut ChaCha8Rng::seed_from_u64(seed * 100 + salt);
+            until(stop, || {
+                let (id, key) = some(rng);
+                let Ok(handle) = store.param::<f64>(id, &keys[key]) else { return };
+                for _ in 0..rng.random_range(1..30) {
+                    _ = handle.set(store.context(), rng.random());
+                    _ = handle.get(store.context());
+                }
+            });
+        };
+        let slow = |store: &Store, stop: &AtomicBool, salt: u64| {
+            let rng = &mut ChaCha8Rng::seed_from_u64(seed * 100 + salt);
+            until(stop, || {
+                let (id, key) = some(rng);
+                match rng.random_range(0..200) {
+                    0 => _ = store.delete_entity(store.context(), entity(rng.random_range(2..=4))),
+                    1..100 => _ = store.remove(store.context(), id, &keys[key]),
+                    100..150 => _ = store.set(store.context(), id, &keys[key], "a text"),
+                    _ => _ = store.entity_map(store.context(), id),
+                }
+            });
+        };
+        hammer(
+            250,
+            &[
+                &|stop| fast(&a, stop, 1),
+                &|stop| fast(&b, stop, 2),
+                &|stop| slow(&a, stop, 3),
+                &|stop| slow(&b, stop, 4),
+                &|stop| until(stop, || exchange(&a, &b)),
+            ],
+        );
+        settle(&a, &b);
+        assert!(a.exists(entity(1)), "seed {seed}");
+    }
+}
+
+#[test]
+fn many_threads_making_the_same_name_make_one() {
+    let a = Arc::new(store(2));
+    for round in 0..20u128 {
+        let made: usize = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|n| {
+                    let a = &a;
+                    let name = format!("n{round}");
+                    scope.spawn(move || {
+                        a.create_entity(a.context(), entity(100 + round * 4 + n), Some(&name)).is_ok()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| usize::from(thread.join().expect("thread"))).sum()
+        });
+        assert_eq!(made, 1, "round {round}");
+    }
+    assert!(a.poll_events().is_empty());
+    assert_eq!(a.apply(LinkTag(1), Vec::new(), Vec::new()).changed, 0);
+}
