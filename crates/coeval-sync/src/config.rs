@@ -36,8 +36,12 @@ pub struct Config {
     pub event_queue: usize,
     /// Most bytes in the topic and the value of an event (64 KiB).
     pub event_bytes: usize,
-    /// Time between the first eight pings of a link (100 ms).
+    /// Time between the first eight pings of a link (25 ms).
     pub ping_fast: WallDuration,
+    /// How many pings must be answered before this node greets anyone (0). A joiner that does not know session time
+    /// yet sets a few: it has adopted the time by the [`PingSample`](crate::Notice::PingSample)s when the first states
+    /// come, and parks none of them for being ahead of its own wrong clock. It waits 5 s at most.
+    pub first_samples: u64,
     /// Time between later pings (2 s).
     pub ping_slow: WallDuration,
     /// Most message bytes kept aside for one delta (256 MiB); beyond, it is applied in parts.
@@ -61,7 +65,8 @@ impl Default for Config {
             forget_after: WallDuration::from_secs(600),
             event_queue: 1024,
             event_bytes: 64 << 10,
-            ping_fast: WallDuration::from_millis(100),
+            ping_fast: WallDuration::from_millis(25),
+            first_samples: 0,
             ping_slow: WallDuration::from_secs(2),
             staged_bytes: 256 << 20,
             mesh: true,

@@ -17,6 +17,9 @@ use coeval_wire::{Frame, FrameError, Interest, PROTOCOL_VERSION};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+/// A node that does not know session time greets after this long even if no ping was answered.
+const NO_ANSWER: WallDuration = WallDuration::from_secs(5);
+
 /// The replication engine over one replica.
 ///
 /// Getters take `&self`. [`handle`](Machine::handle) is the way in for everything that happens outside, including
@@ -45,6 +48,8 @@ pub struct Sync<R> {
     pub(crate) applied: bool,
     /// Whether links or nodes changed since dials were planned.
     replan: bool,
+    /// Pings answered so far.
+    pub(crate) samples: u64,
     entropy: u64,
     left: bool,
 }
@@ -79,6 +84,7 @@ impl<R: Replica> Sync<R> {
             now: MonoTime::default(),
             applied: false,
             replan: false,
+            samples: 0,
             entropy: 0,
             left: false,
         }
@@ -273,17 +279,56 @@ impl<R: Replica> Sync<R> {
             self.out.push(Effect::Close { link: old, reason: CloseReason::Duplicate });
             self.unlink(old, CloseReason::Duplicate.to_string());
         }
-        self.pump();
-        let empty = self.is_empty();
-        let cursor = self.cursors.get(&peer.node.incarnation).map(|at| (peer.node.incarnation, *at));
-        let digest = self.replica.digest();
-        let hello = Hello { cursor, empty, digest, world: self.config.world, interest: Interest::Full };
         let due = self.now.saturating_add(self.config.digest_period);
-        let greeting = Greeting { hello: hello.clone(), position: self.replica.position() };
-        self.links.insert(tag, Link::new(peer, dialed, greeting, self.now, due));
-        self.send(tag, &hello.into());
+        self.links.insert(tag, Link::new(peer, dialed, self.now, due));
+        if self.knows_time() {
+            self.greet(tag);
+        }
         self.relink();
         self.send_members(tag);
+    }
+
+    /// Whether enough pings were answered for session time to be known.
+    fn knows_time(&self) -> bool {
+        self.samples >= self.config.first_samples
+    }
+
+    /// Says hello on a link, and takes the peer's if it came first.
+    fn greet(&mut self, tag: LinkTag) {
+        self.pump();
+        let empty = self.is_empty();
+        let (digest, position) = (self.replica.digest(), self.replica.position());
+        let Some(link) = self.links.get_mut(&tag) else { return };
+        let of = link.peer.node.incarnation;
+        let cursor = self.cursors.get(&of).map(|at| (of, *at));
+        let hello = Hello { cursor, empty, digest, world: self.config.world, interest: Interest::Full };
+        link.greeting = Some(Greeting { hello: hello.clone(), position });
+        let held = link.held.take();
+        self.send(tag, &hello.into());
+        if let Some(theirs) = held {
+            self.hello(tag, &theirs);
+        }
+    }
+
+    /// Greets where that had to wait for session time.
+    fn greet_waiting(&mut self) {
+        for tag in self.tags() {
+            let waits = |link: &Link| link.greeting.is_none() && self.now.since(link.up_at) >= NO_ANSWER;
+            if self
+                .links
+                .get(&tag)
+                .is_some_and(|link| link.greeting.is_none() && (self.knows_time() || waits(link)))
+            {
+                self.greet(tag);
+            }
+        }
+    }
+
+    fn hello(&mut self, tag: LinkTag, theirs: &Hello) {
+        if let Err(message) = self.on_hello(tag, theirs) {
+            self.complain(tag, message.clone());
+            self.close(tag, CloseReason::Protocol(message));
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -373,7 +418,15 @@ impl<R: Replica> Sync<R> {
         let greeted = self.links.get(&link).is_some_and(|link| link.inc.greeted);
         let result = match frame {
             Frame::Hello(_) if greeted => Err("a second hello".to_owned()),
-            Frame::Hello(hello) => self.on_hello(link, &hello),
+            Frame::Hello(hello) => {
+                if let Some(waiting) = self.links.get_mut(&link).filter(|link| link.greeting.is_none()) {
+                    waiting.inc.greeted = true;
+                    waiting.held = Some(hello);
+                    Ok(())
+                } else {
+                    self.on_hello(link, &hello)
+                }
+            }
             Frame::LinkState(state) => {
                 self.on_link_state(link, state);
                 Ok(())
@@ -451,6 +504,7 @@ impl<R: Replica> Sync<R> {
     }
 
     fn timer(&mut self) {
+        self.greet_waiting();
         self.refresh_members();
         self.apply_due();
         for tag in self.tags() {
@@ -463,6 +517,8 @@ impl<R: Replica> Sync<R> {
 
     fn due(&self) -> Option<MonoTime> {
         let links = self.links.values().flat_map(|link| [link.digest_due, link.ping.due]);
+        let ungreeted = self.links.values().filter(|link| link.greeting.is_none());
+        let links = links.chain(ungreeted.map(|link| link.up_at.saturating_add(NO_ANSWER)));
         let dues = [
             self.members.next(self.config.lost_after),
             self.parked_due(),
@@ -489,7 +545,10 @@ impl<R: Replica + Send + std::marker::Sync> Machine for Sync<R> {
             Input::LinkUp { link, peer, dialed } => self.link_up(link, peer, dialed),
             Input::LinkDown { link, reason } => self.forget(link, reason),
             Input::Message { link, bytes } => self.message(link, &bytes),
-            Input::Datagram { link, bytes } => self.on_datagram(link, &bytes),
+            Input::Datagram { link, bytes } => {
+                self.on_datagram(link, &bytes);
+                self.greet_waiting();
+            }
             Input::Sent { link, bytes } => {
                 if let Some(link) = self.links.get_mut(&link) {
                     link.out.in_flight = link.out.in_flight.saturating_sub(bytes);

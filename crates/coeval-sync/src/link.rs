@@ -98,8 +98,11 @@ pub(crate) struct Incoming {
 pub(crate) struct Link {
     pub(crate) peer: LinkPeer,
     pub(crate) dialed: bool,
-    /// What this side said first.
-    pub(crate) greeting: Greeting,
+    /// What this side said first; `None` while it waits for session time.
+    pub(crate) greeting: Option<Greeting>,
+    /// The peer's hello, kept until this side has greeted.
+    pub(crate) held: Option<Hello>,
+    pub(crate) up_at: MonoTime,
     pub(crate) out: Outgoing,
     pub(crate) inc: Incoming,
     pub(crate) repair: Repair,
@@ -109,17 +112,13 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(
-        peer: LinkPeer,
-        dialed: bool,
-        greeting: Greeting,
-        now: MonoTime,
-        digest_due: MonoTime,
-    ) -> Self {
+    pub(crate) fn new(peer: LinkPeer, dialed: bool, now: MonoTime, digest_due: MonoTime) -> Self {
         Self {
             peer,
             dialed,
-            greeting,
+            greeting: None,
+            held: None,
+            up_at: now,
             out: Outgoing {
                 mode: Mode::Greeting,
                 defined: SlotSet::default(),

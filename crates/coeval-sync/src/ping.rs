@@ -63,6 +63,7 @@ impl<R: Replica> Sync<R> {
         link.ping.smoothed = Some(link.ping.smoothed.map_or(sample, |old| old - old / 8 + sample / 8));
         let node = link.peer.node;
         let sample = PingSample { t1, t2: pong.received, t3: pong.sent, t4: self.now };
+        self.samples += 1;
         self.notices.push_back(Notice::PingSample { node, sample });
     }
 

@@ -1,7 +1,7 @@
 //! The way in: hellos, deltas kept aside until their mark, acknowledgements.
 use crate::Sync;
 use crate::codec;
-use crate::link::{Link, Mode};
+use crate::link::{Greeting, Link, Mode};
 use crate::notice::Notice;
 use coeval_merge::{Entry, LinkTag, Origin, Replica, SlotId, SlotState};
 use coeval_time::Stamp;
@@ -31,10 +31,10 @@ impl<R: Replica> Sync<R> {
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
         link.inc.greeted = true;
         let node = link.peer.node;
+        let Some(Greeting { hello: mine, position: then }) = &link.greeting else { return Ok(()) };
         // Both ends compare the same two hellos, so both come to the same conclusion.
-        let mine = &link.greeting.hello;
         let presented = mine.empty || mine.cursor.is_some();
-        let equal = (mine.empty || hello.digest == mine.digest).then_some(link.greeting.position);
+        let equal = (mine.empty || hello.digest == mine.digest).then_some(*then);
         self.notices.push_back(Notice::LinkUp { link: tag, node });
         if hello.empty {
             self.start(tag, Mode::Snapshot(SlotId(0)), 0, true);

@@ -4,6 +4,8 @@ use coeval_merge::{Op, Replica};
 use coeval_sync::{CloseReason, Config, Notice, PeerState};
 use coeval_value::{EntityId, Value};
 use rand::Rng;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// `count` entities with `keys` values each, written at program 0.
 fn fill(world: &mut World, count: u64, keys: u64) {
@@ -358,5 +360,30 @@ fn garbled_frames_never_panic_and_change_nothing_silently() {
         world.run(SEC);
         assert_eq!(world.programs[0].replica.digest(), digest, "seed {seed}");
         assert_eq!(node(0, 100), world.programs[0].id);
+    }
+}
+
+/// A joiner whose clock is nine minutes slow adopts session time before anything can be parked as too far ahead.
+#[test]
+fn joiner_with_a_wrong_clock_gets_the_time_before_the_world() {
+    for first_samples in [0, 4] {
+        let mut world = World::new(11, 2, fixed());
+        world.delay = 10 * MS;
+        let slow = Arc::new(AtomicU64::new(540 * SEC));
+        let config = Config { first_samples, ..fixed() };
+        world.open_with(1, node(1, 300), false, Arc::clone(&slow), config);
+        fill(&mut world, 40, 3);
+        world.connect(1, 0);
+        for _ in 0..400 {
+            world.run(5 * MS);
+            // What its owner does: adopts the time when it has four samples.
+            if world.noticed(1, |notice| matches!(notice, Notice::PingSample { .. })) >= 4 {
+                slow.store(0, Relaxed);
+            }
+        }
+        let parked = world.programs[1].engine.peers()[0].stats.parked;
+        assert_eq!(parked == 0, first_samples == 4, "{parked} parked with {first_samples} samples first");
+        world.converged().expect("in any case all of it is there in the end");
+        assert_eq!(caught_up(&world, 1), 1);
     }
 }

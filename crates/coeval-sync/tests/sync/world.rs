@@ -11,6 +11,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use uuid::Uuid;
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -128,12 +129,23 @@ impl World {
 
     /// Opens a program (again) with an empty replica.
     pub(crate) fn open(&mut self, n: usize, incarnation: u64, observer: bool) {
-        let id = node(n, incarnation);
+        self.open_with(n, node(n, incarnation), observer, Arc::default(), self.config.clone());
+    }
+
+    /// The same, with its session clock `slow` nanoseconds behind.
+    pub(crate) fn open_with(
+        &mut self,
+        n: usize,
+        id: NodeId,
+        observer: bool,
+        slow: Arc<AtomicU64>,
+        config: Config,
+    ) {
         let replica = Arc::new(PlainReplica::new(id.incarnation));
         let me =
             LinkPeer { node: id, name: format!("p{n}"), addresses: vec![format!("10.0.0.{n}:1")], observer };
-        let wall = Box::new(|now: MonoTime| WallTime::from_nanos(WALL + now.as_nanos()));
-        let engine = Sync::new(Arc::clone(&replica), me, wall, self.config.clone());
+        let wall = move |now: MonoTime| WallTime::from_nanos(WALL + now.as_nanos() - slow.load(Relaxed));
+        let engine = Sync::new(Arc::clone(&replica), me, Box::new(wall), config);
         let program = Program {
             engine,
             replica,
