@@ -22,7 +22,7 @@ use coeval_value::words::MAX_INLINE_WORDS;
 use coeval_value::{EntityId, Key, Path, SIM_ENTITY, Value};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 pub(crate) struct Core {
     pub(crate) hub: Arc<Hub>,
@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) watches: Watches,
     pub(crate) authors: Authors,
     pub(crate) events: Events,
+    /// Another program writes under this store's incarnation.
+    pub(crate) forked: AtomicBool,
     entities: AtomicU32,
     tombstones: AtomicU32,
 }
@@ -69,6 +71,7 @@ impl Core {
             watches: Watches::new(hub.limits.watch_changes),
             authors: Authors::default(),
             events: Events::default(),
+            forked: AtomicBool::new(false),
             entities: AtomicU32::new(0),
             tombstones: AtomicU32::new(0),
             hub,

@@ -6,9 +6,10 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`store`] | [`Store`], [`StoreConfig`]: the replica as a whole, names, entries, clock edits |
-//! | [`write`] | [`WriteBatch`], and writes by name |
+//! | [`mod@write`] | [`WriteBatch`], and writes by name |
 //! | [`read`] | [`Reading`], and reads by name |
 //! | [`param`] | [`Param`]: a parameter resolved once |
+//! | [`inspect`] | names and values of an entity, as people look at it |
 //! | [`snapshot`] | [`Snapshot`]: the world between two batches |
 //! | [`watch`] | [`Watch`], [`WatchFilter`]: what changed since one last looked |
 //! | [`events`] | [`StoreEvent`]: what a replica tells once |
@@ -17,6 +18,7 @@
 //! | `core` | entities, cells and structural changes; the order of locks |
 //! | `entity`, `slot`, `index`, `names` | an entity; local numbers; from ids and names to entities |
 //! | `cell`, `layout`, `history`, `leaf` | the newest sample and older ones; their words; the tree's view of a cell |
+//! | `truth` | a publisher's exact value beside the register |
 //! | `pump`, `replica`, `entries` | draining and digests; the trait that replication drives; session entries |
 //! | `hub`, `epochs`, `authors`, `append` | what all of these share |
 //!

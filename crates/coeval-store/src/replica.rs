@@ -2,6 +2,7 @@
 use crate::cell::{Cell, INDEXED, LIVE, payload};
 use crate::core::{Core, Joined};
 use crate::entity::EntityNode;
+use crate::events::StoreEvent;
 use crate::layout::Header;
 use crate::slot::{Pending, Slot, behind};
 use crate::store::Store;
@@ -15,6 +16,7 @@ use coeval_value::words::{MAX_INLINE_WORDS, Words};
 use coeval_value::{EntityId, Leaf, Path};
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Replica for Store {
     fn drain(&self) -> Drained {
@@ -26,8 +28,16 @@ impl Replica for Store {
     }
 
     fn register(&self, newest: Stamp) {
+        let hub = &self.core.hub;
+        // Own stamps come back all the time, but never before they were issued.
+        if newest.writer == hub.incarnation
+            && newest.hlc > hub.hybrid.latest()
+            && !self.core.forked.swap(true, Ordering::Relaxed)
+        {
+            self.core.events.push(StoreEvent::Forked { stamp: newest });
+        }
         // A stamp at the end of the range is refused with the fragment that carries it.
-        _ = self.core.hub.hybrid.observe(newest);
+        _ = hub.hybrid.observe(newest);
     }
 
     fn resolve(&self, key: &SlotKey) -> Result<SlotId, Refusal> {

@@ -253,3 +253,21 @@ fn a_summary_narrows_a_difference_to_slots() {
         ours.iter().filter(|slot| !theirs.contains(slot)).map(|slot| slot.0.clone()).collect();
     assert_eq!(differing, [key(entity(1), "y")]);
 }
+
+#[test]
+fn a_stamp_of_its_own_that_it_never_issued_is_told_once() {
+    let (original, clone) = (Peer::new(2), Peer::new(2));
+    let relay = Peer::new(3);
+    original.create(entity(1));
+    original.send(&relay);
+    relay.send(&original);
+    assert!(original.store.poll_events().is_empty(), "its own stamp came back");
+    clone.at(SEC).create(entity(2));
+    let stamp = clone.store.set(clone.ctx(), entity(2), &path("x"), 1).expect("write");
+    clone.send(&original);
+    assert_eq!(original.store.poll_events(), [StoreEvent::Forked { stamp }]);
+    clone.at(2 * SEC).store.set(clone.ctx(), entity(2), &path("x"), 2).expect("write");
+    clone.send(&original);
+    assert!(original.store.poll_events().is_empty());
+    assert_eq!(original.store.get(clone.ctx(), entity(2), &path("x")), Ok(2.into()));
+}
