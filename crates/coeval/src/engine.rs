@@ -5,7 +5,7 @@ use coeval_quic::MonoClock;
 use coeval_merge::Replica;
 use coeval_store::Store;
 use coeval_sync::{Config, Effect, Input, LinkPeer, Machine, Notice, Now, Sync};
-use coeval_time::{Clock, MonoTime, Observed, PingSample, SessionWall, WallRole};
+use coeval_time::{Clock, MonoTime, Observed, PingSample, SessionWall, WallDuration, WallRole};
 use rand::RngCore;
 use std::sync::Arc;
 
@@ -88,6 +88,7 @@ impl Engine {
     /// The reference is the present member that was admitted first. If there is no link to it, the linked member that
     /// was admitted first stands in.
     fn sample(&mut self, node: coeval_value::NodeId, sample: PingSample) {
+        self.note_clock(node, sample);
         let members = self.gate.members();
         let mine = members.iter().position(|member| member.node == self.me.node);
         let linked = |member: &crate::gate::Member| {
@@ -108,6 +109,16 @@ impl Engine {
             self.correct(key, sample, now);
         }
         self.hub.update(|state| state.clock_samples += 1);
+    }
+
+    /// How a peer's session clock stands to ours, for people who look: offset and its bound as in NTP (RFC 5905,
+    /// section 8).
+    fn note_clock(&self, node: coeval_value::NodeId, sample: PingSample) {
+        let out = sample.t2.since(self.wall.at(sample.t1)).as_nanos();
+        let back = self.wall.at(sample.t4).since(sample.t3).as_nanos();
+        let offset = WallDuration::from_nanos(out / 2 - back / 2);
+        let bound = WallDuration::from_nanos((out / 2 + back / 2).abs());
+        self.hub.update(|state| state.clocks.insert(node, (offset, bound)));
     }
 
     fn correct(&mut self, key: u64, sample: PingSample, now: MonoTime) {

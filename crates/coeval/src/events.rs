@@ -107,6 +107,26 @@ impl Events {
         })
     }
 
+    /// Waits up to `timeout` until all events sent from here have arrived at every peer they were for (or that peer
+    /// was lost).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] says how many are still on their way.
+    pub fn delivered(&self, timeout: Duration) -> Result<()> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let asked = self.shared.io.ask(|engine, _, _| (engine.with_sync(|sync| sync.events_waiting()), Vec::new()));
+            match asked? {
+                0 => return Ok(()),
+                waiting if Instant::now() >= deadline => {
+                    let message = format!("{waiting} events not acknowledged within {timeout:?}: look at the peers' links");
+                    return Err(Error::new(ErrorKind::Timeout, message));
+                }
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
     /// Answers a command.
     pub fn answer(&self, event: &Event, outcome: Outcome) -> Result<()> {
         self.shared.reply(event.id, outcome.into())

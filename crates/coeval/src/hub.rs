@@ -1,6 +1,7 @@
 //! What the I/O thread tells the threads of the program: who is there, which events came, how far others are.
 use crate::events::{Arrival, Outcome, Subscription};
 use coeval_sync::Notice;
+use coeval_time::WallDuration;
 use coeval_value::NodeId;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,8 @@ pub(crate) struct State {
     pub(crate) present: BTreeSet<NodeId>,
     /// Samples of session wall time taken in so far.
     pub(crate) clock_samples: u64,
+    /// Of each node, its session wall time less ours and the bound on that, by the last exchange of timestamps.
+    pub(crate) clocks: BTreeMap<NodeId, (WallDuration, WallDuration)>,
     /// Open subscriptions to events.
     pub(crate) subscriptions: Vec<std::sync::Weak<Subscription>>,
     /// Answers to commands, by (who, number).
@@ -86,7 +89,10 @@ impl Hub {
             }
             Notice::PeerLost { node, left } => {
                 tracing::info!(?node, left, "peer is gone");
-                self.update(|state| state.present.remove(&node));
+                self.update(|state| {
+                    state.clocks.remove(&node);
+                    state.present.remove(&node)
+                });
             }
             Notice::CaughtUp { node } => {
                 self.update(|state| state.caught_up.insert(node));

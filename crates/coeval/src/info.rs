@@ -29,6 +29,10 @@ pub struct PeerInfo {
     pub observer: bool,
     /// Round-trip time of its link, smoothed.
     pub rtt: Option<WallDuration>,
+    /// Its session wall time less this peer's, by the last exchange of timestamps; `None` before the first.
+    pub clock_offset: Option<WallDuration>,
+    /// Bound on the error of `clock_offset`: half the round trip.
+    pub clock_uncertainty: Option<WallDuration>,
     /// Updates sent to it.
     pub updates_sent: u64,
     /// Updates received from it.
@@ -51,6 +55,8 @@ impl From<PeerStatus> for PeerInfo {
             state: status.state,
             observer: status.observer,
             rtt: status.rtt,
+            clock_offset: None,
+            clock_uncertainty: None,
             updates_sent: status.stats.sent_updates,
             updates_received: status.stats.received_updates,
             bytes_sent: status.stats.sent_bytes,

@@ -75,13 +75,13 @@ pub use publisher::{PublishOptions, Published, Publisher};
 pub use watch::{Watch, WatchEvent};
 
 pub use coeval_merge::{Digest, Op};
-pub use coeval_motion::{Mode, Policy, Quality, Reason, Side, Span, extrapolate};
+pub use coeval_motion::{Evolve, Mode, Policy, Quality, Reason, Side, Span, extrapolate};
 pub use coeval_quic::{Conditioner, Identity, Invite, InviteId};
 pub use coeval_store::{ChangeKind, Limits, Reading, Snapshot};
 pub use coeval_sync::{PeerState, Target};
 pub use coeval_time::{
-    ClockChange, ClockState, Context, Direction, Edit, EditId, EditKind, Epoch, Genesis, Incarnation, SessionId,
-    SimDuration, SimTime, Stamp, WallDuration, WallTime,
+    ChangeCause, Civil, CivilScale, ClockChange, ClockPoint, ClockState, Context, Direction, Edit, EditId, EditKind,
+    Epoch, Genesis, Incarnation, SessionId, SimDuration, SimTime, Stamp, WallDuration, WallTime,
 };
 pub use coeval_value::{
     EntityId, Key, Matrix, Motion, MotionModel, NodeId, Parameter, Path, PeerId, Quat, Ramp, SIM_ENTITY, TypeMismatch,

@@ -11,7 +11,7 @@ use crate::{Batch, Error, ErrorKind, Result, Watch};
 use coeval_merge::{Digest, Replica};
 use coeval_quic::{Invite, InviteId, Io, MonoClock, SessionInfo};
 use coeval_store::{Snapshot, Store};
-use coeval_sync::{EventId, Input, Machine, Reply, Target};
+use coeval_sync::{EventId, Input, Machine, PeerStatus, Reply, Target};
 use coeval_time::{Clock, Context, SessionId, SessionWall, SimTime, WallDuration, WallTime};
 use coeval_value::{EntityId, NodeId, SIM_ENTITY, Value};
 use std::net::SocketAddr;
@@ -166,6 +166,11 @@ impl Peer {
         String::from_utf8_lossy(&self.session().data).into_owned()
     }
 
+    /// Why this peer takes part no more; `None` while it does.
+    pub fn stopped(&self) -> Option<&str> {
+        self.shared.hub.stopped()
+    }
+
     /// Who this peer is.
     pub fn node(&self) -> NodeId {
         self.shared.node
@@ -259,7 +264,13 @@ impl Peer {
     /// The other peers, in node order.
     pub fn peers(&self) -> Vec<PeerInfo> {
         let told = self.shared.io.ask(|engine, _, _| (engine.with_sync(|sync| sync.peers()), Vec::new()));
-        told.map(|peers| peers.into_iter().map(PeerInfo::from).collect()).unwrap_or_default()
+        let clocks = self.shared.hub.look(|state| state.clocks.clone());
+        let describe = |status: PeerStatus| {
+            let clock = clocks.get(&status.node).copied();
+            let (clock_offset, clock_uncertainty) = (clock.map(|(offset, _)| offset), clock.map(|(_, bound)| bound));
+            PeerInfo { clock_offset, clock_uncertainty, ..status.into() }
+        };
+        told.map(|peers| peers.into_iter().map(describe).collect()).unwrap_or_default()
     }
 
     /// An invite for contributors: valid for a day, for any number of joiners.
