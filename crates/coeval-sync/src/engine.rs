@@ -4,7 +4,7 @@ use crate::dial::Dialer;
 use crate::events::Events;
 use crate::io::{CloseReason, Effect, Input, LinkPeer, Machine, Now};
 use crate::link::{Greeting, Link, Mode};
-use crate::members::{Members, Presence};
+use crate::members::Members;
 use crate::notice::Notice;
 use crate::parking::Parking;
 use crate::pump::Extra;
@@ -47,7 +47,7 @@ pub struct Sync<R> {
     /// Whether something was applied since the last pump.
     pub(crate) applied: bool,
     /// Whether links or nodes changed since dials were planned.
-    replan: bool,
+    pub(crate) replan: bool,
     /// Pings answered so far.
     pub(crate) samples: u64,
     entropy: u64,
@@ -333,71 +333,6 @@ impl<R: Replica> Sync<R> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.replica.scan(Default::default(), 0, 1).states.is_empty() && self.replica.entry_ids().is_empty()
-    }
-
-    /// Tells everyone which links there are now.
-    pub(crate) fn relink(&mut self) {
-        let mut nodes: Vec<NodeId> = self.links.values().map(|link| link.peer.node).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        if let Some(state) = self.members.revise(|state| state.links = nodes) {
-            self.flood(&state, None);
-        }
-        self.refresh_members();
-    }
-
-    fn flood(&mut self, state: &LinkState, except: Option<LinkTag>) {
-        let frame = Frame::from(state.clone());
-        let Ok(bytes) = frame.encode() else { return };
-        for tag in self.tags() {
-            if Some(tag) != except {
-                self.send_bytes(tag, bytes.clone());
-            }
-        }
-    }
-
-    /// Sends all that is known of the nodes that can be reached.
-    pub(crate) fn send_members(&mut self, link: LinkTag) {
-        let states: Vec<LinkState> = self.members.reachable().cloned().collect();
-        for state in states {
-            if state.node == self.me.node || !self.me.observer {
-                self.send(link, &state.into());
-            }
-        }
-    }
-
-    pub(crate) fn refresh_members(&mut self) {
-        for presence in self.members.refresh(self.now, self.config.lost_after, self.config.forget_after) {
-            match presence {
-                Presence::Up(node) => {
-                    let Some(row) = self.members.get(node) else { continue };
-                    let (name, observer) = (row.state.name.clone(), row.state.observer);
-                    let addresses = row.state.addresses.clone();
-                    self.members.supersede(node, &addresses);
-                    self.notices.push_back(Notice::PeerUp { node, name, observer });
-                }
-                Presence::Lost { node, left } => {
-                    self.notices.push_back(Notice::PeerLost { node, left });
-                    self.drop_events(node);
-                }
-            }
-        }
-        self.reroute_events();
-        self.replan = true;
-    }
-
-    fn on_link_state(&mut self, link: LinkTag, state: LinkState) {
-        if state.node == self.me.node {
-            // An echo of this node from before it lost count: go on above it.
-            if let Some(mine) = self.members.revise(|mine| mine.version = mine.version.max(state.version)) {
-                self.flood(&mine, None);
-            }
-        } else if self.members.learn(state.clone(), self.now) {
-            if !self.me.observer {
-                self.flood(&state, Some(link));
-            }
-            self.refresh_members();
-        }
     }
 
     fn message(&mut self, link: LinkTag, bytes: &[u8]) {

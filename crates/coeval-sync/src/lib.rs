@@ -16,7 +16,7 @@
 //! | `receive` | the way in: hellos and cursors, deltas staged to their mark, acknowledgements |
 //! | `parking` | fragments too far ahead of session time |
 //! | `repair` | digests: finding and mending differences |
-//! | `members`, `graph` | link states, who is present, shortest-path trees |
+//! | `gossip`, `members`, `graph` | link states, who is present, shortest-path trees |
 //! | `dial` | making the full mesh |
 //! | `ping` | round-trip times and clock samples |
 //! | `codec` | the packed bodies |
@@ -29,6 +29,7 @@ pub mod stats;
 
 mod codec;
 mod dial;
+mod gossip;
 mod graph;
 mod link;
 mod members;

@@ -387,3 +387,34 @@ fn joiner_with_a_wrong_clock_gets_the_time_before_the_world() {
         assert_eq!(caught_up(&world, 1), 1);
     }
 }
+
+/// A link that breaks while the digests are still being narrowed leaves no cursor: what it did not bring is not skipped.
+#[test]
+fn cursor_of_an_unfinished_repair_skips_nothing() {
+    for seed in 0..60 {
+        let mut world = World::new(seed, 2, fixed());
+        fill(&mut world, 300, 1);
+        world.create(1, entity(900));
+        world.run(100 * MS);
+        world.connect(0, 1);
+        let broken = 50 * MS + world.rng.random_range(0..250 * MS);
+        let start = world.now;
+        while world.now < start + broken {
+            world.set(0, entity(7), "busy", world.now);
+            world.run(5 * MS);
+        }
+        let before = caught_up(&world, 1);
+        for wire in world.wires_between(0, 1) {
+            world.reset(wire);
+        }
+        world.run(60 * MS);
+        world.connect(1, 0);
+        while caught_up(&world, 1) == before {
+            world.set(0, entity(7), "busy", world.now);
+            world.run(MS);
+        }
+        for e in 0..300 {
+            assert_eq!(world.get(1, entity(e), "k0"), Some(0), "seed {seed}: said to be caught up");
+        }
+    }
+}
