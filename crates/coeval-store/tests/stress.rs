@@ -4,10 +4,11 @@ mod common;
 use coeval_merge::{LinkTag, Replica};
 use coeval_store::{Param, Snapshot, Store};
 use coeval_time::{Stamp, WallTime};
-use coeval_value::{EntityId, Value};
+use coeval_value::{EntityId, Path, Value};
 use common::{config, deliver, entity, path};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -145,6 +146,41 @@ fn snapshots_and_receivers_see_whole_batches() {
     );
     settle(&a, &b);
     whole(&a.snapshot(), 1);
+}
+
+#[test]
+fn a_drain_takes_whole_batches() {
+    let (a, b) = (store(2), store(3));
+    (1..=2).for_each(|n| _ = a.create_entity(a.context(), entity(n), None).expect("create"));
+    exchange(&a, &b);
+    let keys: Vec<(EntityId, Path)> = (0..16).map(|n| (entity(1 + n % 2), path(&format!("k{n}")))).collect();
+    let batches = |stop: &AtomicBool| {
+        until(stop, || {
+            let mut batch = a.batch(a.context());
+            keys.iter().for_each(|(id, key)| _ = batch.set(*id, key, 1).expect("small"));
+            batch.commit().expect("commit");
+        });
+    };
+    let drains = |stop: &AtomicBool| {
+        until(stop, || {
+            let drained = a.drain();
+            let stamps: BTreeSet<Stamp> =
+                drained.changes.iter().map(|change| change.state.newest()).collect();
+            assert!(stamps.len() <= 1, "two batches in one drain of a key each: {stamps:?}");
+            assert!(drained.changes.is_empty() || drained.changes.len() == keys.len(), "half a batch");
+            deliver(&a, &drained, &b);
+        });
+    };
+    hammer(400, &[&batches, &drains]);
+    assert!(a.position() > 1);
+    whole_keys(&b.snapshot(), &keys);
+}
+
+/// All keys come from one batch.
+fn whole_keys(snapshot: &Snapshot, keys: &[(EntityId, Path)]) {
+    let stamps = keys.iter().map(|(id, key)| snapshot.leaf(*id, key).map(|leaf| leaf.stamp));
+    let stamps: BTreeSet<Option<Stamp>> = stamps.collect();
+    assert_eq!(stamps.len(), 1, "half a batch: {stamps:?}");
 }
 
 #[test]
