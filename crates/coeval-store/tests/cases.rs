@@ -560,3 +560,19 @@ fn a_lost_author_shows_in_readings() {
     b.store.note_author(Incarnation(2), None);
     assert_eq!(x.read(b.ctx()).expect("read").lost_since, None);
 }
+
+#[test]
+fn a_fast_write_that_makes_an_ancestors_kind_redundant_changes_the_digest_with_it() {
+    let (a, b) = pair();
+    set(&a, "a/b", 1);
+    set(&a, "a/c", 1);
+    a.store.remove(a.ctx(), id(), &path("a/c")).expect("remove");
+    settle(&[&a, &b]);
+    // Newer than the removed sibling: from here on it alone says that `a` is a map.
+    set(&a, "a/b", 2);
+    settle(&[&a, &b]);
+    for peer in [&a, &b] {
+        assert_eq!(peer.store.digest(), peer.store.snapshot().digest());
+    }
+    assert_eq!(a.store.digest(), b.store.digest());
+}
