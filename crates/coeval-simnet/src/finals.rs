@@ -1,0 +1,155 @@
+//! What must hold when a mesh has come to rest.
+use crate::check::{Check, Violation};
+use crate::ledger::{Ledger, shown};
+use crate::mesh::Mesh;
+use crate::program::{GENESIS, Program, SESSION, SentEvent};
+use crate::timepiece::START;
+use coeval_merge::{Entry, EntryBody, Replica, digest::of_entry};
+use coeval_sync::EventNotice;
+use coeval_time::{Clock, Incarnation, Stamp, WallDuration, WallTime};
+use coeval_value::{NodeId, SIM_ENTITY};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Wall instants at which clocks are compared.
+const INSTANTS: u64 = 200;
+
+/// Checks all that must hold at rest.
+pub fn check(mesh: &Mesh) -> Vec<Violation> {
+    let sites = mesh.live();
+    let programs: Vec<&Program> = sites.iter().filter_map(|site| mesh.program(*site)).collect();
+    let mut found: Vec<Violation> = programs.iter().flat_map(|program| program.violations.clone()).collect();
+    found.extend(mesh.violations.iter().cloned());
+    let Some(first) = programs.first() else { return found };
+    let surviving = surviving(mesh, &programs, first);
+    replicas(&programs, &surviving, &mut found);
+    entries(mesh, &programs, &mut found);
+    events(mesh, &programs, &mut found);
+    for program in &programs {
+        let refused: u64 =
+            program.sync.peers().iter().map(|row| row.stats.refused + row.stats.undefined).sum();
+        if refused > 0 {
+            let detail = format!("{refused} fragments were refused or undefined");
+            found.push(Violation { check: Check::NothingIsRefused, node: Some(program.node()), detail });
+        }
+    }
+    found
+}
+
+/// The batches that count: of living authors, acknowledged by the living, or seen to be there.
+fn surviving(mesh: &Mesh, programs: &[&Program], first: &Program) -> Ledger {
+    let living: BTreeSet<NodeId> = programs.iter().map(|program| program.node()).collect();
+    let authors: BTreeSet<Incarnation> = living.iter().map(|node| node.incarnation).collect();
+    let fallen = mesh.fallen.iter().flat_map(|fallen| &fallen.acked);
+    let acked: BTreeSet<Stamp> =
+        fallen.filter(|(_, by)| !by.is_disjoint(&living)).map(|(stamp, _)| *stamp).collect();
+    let entities = mesh.ledger.created().into_iter().chain([SIM_ENTITY]);
+    let slots = entities.flat_map(|entity| first.store.summary(entity));
+    let there: BTreeSet<Stamp> = slots.flat_map(|slot| [slot.first, slot.floor, slot.kind]).collect();
+    mesh.ledger
+        .only(|stamp| authors.contains(&stamp.writer) || acked.contains(&stamp) || there.contains(&stamp))
+}
+
+fn replicas(programs: &[&Program], surviving: &Ledger, found: &mut Vec<Violation>) {
+    let want = surviving.replay();
+    let plain = surviving.digest();
+    for program in programs {
+        let (node, snapshot) = (Some(program.node()), program.store.snapshot());
+        let got: BTreeMap<_, _> = snapshot.entities().map(|(id, view)| (id, shown(view))).collect();
+        let ids: BTreeSet<_> = want.keys().chain(got.keys()).collect();
+        for id in ids.into_iter().filter(|id| want.get(id) != got.get(id)).take(2) {
+            let detail = format!("{id} shows\n  {:?}\nthe replay shows\n  {:?}", got.get(id), want.get(id));
+            found.push(Violation { check: Check::ReplicasShowTheReplay, node, detail });
+        }
+        let entries = snapshot.entries().iter().fold(plain, |sum, entry| sum.plus(of_entry(entry)));
+        for (what, digest) in [("kept", program.store.digest()), ("summed up", snapshot.digest())] {
+            if digest != entries {
+                let detail = format!("the digest {what} is {digest:?}, that of a plain replica {entries:?}");
+                found.push(Violation { check: Check::DigestsAreRight, node, detail });
+            }
+        }
+    }
+}
+
+/// Entries are the same everywhere, those of the living all there; the clocks show what they fold to.
+fn entries(mesh: &Mesh, programs: &[&Program], found: &mut Vec<Violation>) {
+    let Some(first) = programs.first() else { return };
+    let entries = first.store.entries();
+    let stamps: BTreeSet<Stamp> = entries.iter().map(|entry| entry.id.stamp).collect();
+    let living: BTreeSet<NodeId> = programs.iter().map(|program| program.node()).collect();
+    let acked = |stamp: &Stamp| {
+        let mut by = mesh.fallen.iter().filter_map(|fallen| fallen.acked.get(stamp));
+        by.any(|by| !by.is_disjoint(&living))
+    };
+    for stamp in mesh.entries.keys().filter(|stamp| !stamps.contains(stamp)) {
+        if living.iter().any(|node| node.incarnation == stamp.writer) || acked(stamp) {
+            let detail = format!("the entry of {stamp:?} is lost");
+            found.push(Violation { check: Check::AcknowledgedSurvives, node: None, detail });
+        }
+    }
+    let clock = Clock::new(SESSION, GENESIS).expect("a finite scale");
+    let now = START.saturating_add(WallDuration::from_nanos(mesh.net.now().as_nanos().cast_signed()));
+    for edit in entries.iter().rev().filter_map(edit_of) {
+        if let Err(error) = clock.insert(&edit, now) {
+            let detail = format!("{edit:?} was let in: {error}");
+            found.push(Violation { check: Check::ClocksAgree, node: None, detail });
+        }
+    }
+    let span = now.since(START).as_nanos().unsigned_abs() + 30_000_000_000;
+    for program in programs {
+        for instant in 0..INSTANTS {
+            let wall = WallTime::from_nanos(START.as_nanos() + span / INSTANTS * instant + instant);
+            let (got, want) = (program.store.clock().sim_at(wall), clock.sim_at(wall));
+            if got != want {
+                let detail = format!("at {wall} sim time is {got}, the edits fold to {want}");
+                found.push(Violation { check: Check::ClocksAgree, node: Some(program.node()), detail });
+                break;
+            }
+        }
+    }
+}
+
+fn edit_of(entry: &Entry) -> Option<coeval_time::Edit> {
+    match entry.body {
+        EntryBody::Clock(edit) => Some(edit),
+        EntryBody::Record { .. } => None,
+    }
+}
+
+/// Events arrive in order, once, and only at those who were there; what is due has arrived.
+fn events(mesh: &Mesh, programs: &[&Program], found: &mut Vec<Violation>) {
+    let here = programs.iter().map(|p| (p.node(), &p.sent, &p.received));
+    let fallen = mesh.fallen.iter().map(|f| (f.node, &f.sent, &f.received));
+    let all: Vec<(NodeId, &Vec<SentEvent>, &Vec<EventNotice>)> = here.chain(fallen).collect();
+    let sent: BTreeMap<(NodeId, u64), &SentEvent> = all
+        .iter()
+        .flat_map(|(node, sent, _)| sent.iter().map(|event| ((*node, event.number), event)))
+        .collect();
+    for (node, _, received) in &all {
+        let mut last: BTreeMap<NodeId, u64> = BTreeMap::new();
+        for event in *received {
+            let number = last.insert(event.id.from, event.id.number).unwrap_or_default();
+            let known = sent.get(&(event.id.from, event.id.number));
+            let meant = event.id.from == *node || known.is_some_and(|sent| sent.to.contains(node));
+            let wrong = match known {
+                _ if event.id.number <= number => "after a later one, or twice",
+                None => "though nobody sent it",
+                Some(sent) if sent.value != event.value => "with another value",
+                Some(_) if !meant => "though it was not here when it was sent",
+                Some(_) => continue,
+            };
+            let detail = format!("event {} of {} arrived {wrong}", event.id.number, event.id.from.short());
+            found.push(Violation { check: Check::EventsArriveOnce, node: Some(*node), detail });
+        }
+    }
+    for program in programs {
+        let once: BTreeSet<_> = program.replies.iter().collect();
+        let commands = program.sent.iter().filter(|event| event.command);
+        let expected = commands.flat_map(|event| event.due.iter().map(|node| (*node, event.number)));
+        let missing =
+            expected.filter(|reply| programs.iter().any(|p| p.node() == reply.0) && !once.contains(reply));
+        if once.len() != program.replies.len() || missing.count() > 0 {
+            let detail = format!("replies to commands: {:?}", program.replies);
+            found.push(Violation { check: Check::EventsArriveOnce, node: Some(program.node()), detail });
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Runs a scenario: a phase of faults, a phase without in which the mesh must come to rest, and a phase of measuring.
+use crate::check::{Check, Violation};
+use crate::finals;
+use crate::mesh::{Mesh, Topology};
+use crate::net::{Conditions, Faults, Site};
+use crate::program::Program;
+use crate::scenario::{Action, Options, Scenario};
+use crate::workload::Workload;
+use coeval_time::WallDuration;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// How often whoever runs the programs looks after them, ns of virtual time.
+const TEND: u64 = 500_000_000;
+/// How long equal replicas are listened to.
+const QUIET: WallDuration = WallDuration::from_secs(4);
+/// Updates of the measuring phase, at each site.
+const STEADY: u64 = 10;
+/// Copies received for each copy needed, above which updates count as sent around in circles. One in ten, and a few more
+/// because the measurement is short.
+const DUPLICATION_LIMIT: f64 = 1.1;
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The topology.
+    pub topology: Topology,
+    /// What was broken; empty: all held.
+    pub violations: Vec<Violation>,
+    /// Operations done.
+    pub operations: u64,
+    /// Operations that a store refused, as it should.
+    pub refusals: u64,
+    /// What was done to the mesh.
+    pub faults: Faults,
+    /// Virtual time at the end, s.
+    pub virtual_seconds: f64,
+    /// How long the mesh took to come to rest, s.
+    pub settled_after: f64,
+    /// Copies received for each copy needed, in steady state; `None` if it was not measured.
+    pub duplication: Option<f64>,
+    /// Hash of all that happened.
+    pub trace: u64,
+}
+
+/// Runs the scenario of a seed.
+pub fn run(seed: u64, options: Options) -> Outcome {
+    let scenario = Scenario::new(seed, options);
+    let mut run = Run::new(&scenario);
+    run.faults(&scenario);
+    run.finish(&scenario)
+}
+
+struct Run {
+    mesh: Mesh,
+    workload: Workload,
+    tended: u64,
+}
+
+impl Run {
+    fn new(scenario: &Scenario) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(scenario.seed ^ 0x3041_0ad);
+        let mut workload = Workload::new(&mut rng);
+        workload.wild_clock = scenario.wild_clock;
+        let mut mesh = Mesh::new(scenario.seed, scenario.plan.clone(), workload.twins());
+        for site in 0..scenario.founders {
+            mesh.open(site);
+        }
+        let tended = mesh.net.now().as_nanos();
+        workload.begin(&mut mesh, 0);
+        Self { mesh, workload, tended }
+    }
+
+    /// Lets time pass to `at`, with everyone tended.
+    fn pass(&mut self, at: u64) {
+        while self.tended <= at {
+            self.mesh.run_until(self.tended);
+            self.mesh.tend();
+            self.tended += TEND;
+        }
+        self.mesh.run_until(at);
+    }
+
+    fn faults(&mut self, scenario: &Scenario) {
+        for &(at, action) in &scenario.actions {
+            self.pass(at);
+            self.act(action);
+            if self.mesh.rng.random_bool(0.15) {
+                self.mesh.look();
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        let mesh = &mut self.mesh;
+        match action {
+            Action::Operate => {
+                if let Some(&site) = mesh.open_sites().choose(&mut mesh.rng) {
+                    self.workload.step(mesh, site);
+                }
+            }
+            // Sites open in their order.
+            Action::Join(_) => {
+                let next = mesh.net.len();
+                mesh.open(next);
+            }
+            Action::Cut(from, to, cut) => mesh.net.cut(from, to, cut),
+            Action::Crash(site) if site < mesh.net.len() && mesh.live().len() > 1 => mesh.crash(site),
+            Action::Restart(site) if site < mesh.net.len() && mesh.program(site).is_none() => mesh.open(site),
+            Action::Pause(site, paused) if site < mesh.net.len() => mesh.net.pause(site, paused),
+            Action::Read(site, reads) if site < mesh.net.len() => mesh.net.read(site, reads),
+            _ => {}
+        }
+    }
+
+    fn finish(mut self, scenario: &Scenario) -> Outcome {
+        let started = self.mesh.net.now();
+        self.calm();
+        let mut violations = Vec::new();
+        let unrest = self.mesh.settle(scenario.bound);
+        let settled_after = self.mesh.net.now().since(started).as_secs_f64();
+        let mut duplication = None;
+        self.mesh.look();
+        if let Some(detail) = unrest {
+            violations.push(Violation { check: Check::MeshConverges, node: None, detail });
+        } else {
+            violations.extend(self.quiet());
+            duplication = self.steady(scenario);
+            if let Some(unrest) = self.mesh.settle(scenario.bound) {
+                let detail = format!("after steady writes: {unrest}");
+                violations.push(Violation { check: Check::MeshConverges, node: None, detail });
+            }
+            if duplication.is_some_and(|factor| factor > DUPLICATION_LIMIT) {
+                let detail = format!("{duplication:?} copies for each that was needed");
+                violations.push(Violation { check: Check::UpdatesArriveOnce, node: None, detail });
+            }
+        }
+        self.mesh.look();
+        violations.extend(finals::check(&self.mesh));
+        let mesh = self.mesh;
+        Outcome {
+            seed: scenario.seed,
+            topology: scenario.plan.topology,
+            violations,
+            operations: mesh.operations,
+            refusals: mesh.refusals,
+            faults: mesh.net.faults(),
+            virtual_seconds: mesh.net.now().as_nanos() as f64 * 1e-9,
+            settled_after,
+            duplication,
+            trace: mesh.net.trace(),
+        }
+    }
+
+    /// Ends all faults.
+    fn calm(&mut self) {
+        let mesh = &mut self.mesh;
+        mesh.net.heal();
+        let delay = mesh.plan.conditions.delay.min(50_000_000);
+        mesh.net.set_conditions(Conditions { delay, jitter: delay / 2, ..Conditions::default() });
+        for site in 0..mesh.net.len() {
+            mesh.net.pause(site, false);
+            mesh.net.read(site, true);
+            if mesh.program(site).is_none() {
+                mesh.open(site);
+            }
+        }
+    }
+
+    fn totals(&self) -> Vec<[u64; 5]> {
+        let sites = self.mesh.live().into_iter();
+        sites.filter_map(|site| self.mesh.program(site)).map(Program::totals).collect()
+    }
+
+    /// Equal replicas: no repair, no updates.
+    fn quiet(&mut self) -> Option<Violation> {
+        // The last rounds may be under way still.
+        self.mesh.run_for(WallDuration::from_secs(3));
+        let before = self.totals();
+        self.mesh.run_for(QUIET);
+        let after = self.totals();
+        let detail = format!("repairs, repaired, sent, received, superseded: {before:?} became {after:?}");
+        (before != after).then_some(Violation { check: Check::EqualIsQuiet, node: None, detail })
+    }
+
+    /// Steady writes at every site; how many copies arrive for each that is needed.
+    fn steady(&mut self, scenario: &Scenario) -> Option<f64> {
+        let sites: Vec<Site> = self.mesh.open_sites();
+        let ahead =
+            scenario.plan.skews.iter().any(|skew| skew.offset > WallDuration::from_secs(1) && !skew.follows);
+        if sites.len() < 2 || ahead {
+            return None;
+        }
+        let round = |this: &mut Self| {
+            for &site in &sites {
+                this.workload.steady(&mut this.mesh, site);
+                this.mesh.run_for(WallDuration::from_millis(7));
+            }
+        };
+        round(self);
+        self.mesh.run_for(WallDuration::from_secs(1));
+        let received = |this: &Self| this.totals().iter().map(|totals| totals[3]).sum::<u64>();
+        let before = received(self);
+        for _ in 0..STEADY {
+            round(self);
+        }
+        self.mesh.run_for(WallDuration::from_secs(1));
+        let needed = STEADY * sites.len() as u64 * (sites.len() as u64 - 1);
+        Some((received(self) - before) as f64 / needed as f64)
+    }
+}
