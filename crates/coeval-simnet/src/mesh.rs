@@ -214,10 +214,11 @@ impl Mesh {
     pub fn tend(&mut self) {
         let up: Vec<Site> = self.live().into_iter().filter(|site| !self.net.is_paused(*site)).collect();
         if self.plan.topology == Topology::Full {
-            for &site in &up {
-                let alone = self.program(site).is_some_and(|p| p.sync.peers().iter().all(|row| !linked(row)));
-                let others: Vec<Site> = up.iter().copied().filter(|other| *other != site).collect();
-                if let (true, Some(other)) = (alone, others.choose(&mut self.rng).copied()) {
+            let joined: Vec<Site> = up.iter().copied().filter(|site| !self.is_alone(*site)).collect();
+            for &site in up.iter().filter(|site| !joined.contains(site)) {
+                // As by an invite: to someone of the session. If it fell apart, all go back to the same one.
+                let first = up.iter().copied().find(|other| *other != site);
+                if let Some(other) = joined.choose(&mut self.rng).copied().or(first) {
                     self.net.dial(site, other);
                 }
             }
@@ -229,6 +230,10 @@ impl Mesh {
                 self.net.dial(from, to);
             }
         }
+    }
+
+    fn is_alone(&self, site: Site) -> bool {
+        self.program(site).is_some_and(|program| program.sync.peers().iter().all(|row| !linked(row)))
     }
 
     fn is_linked(&self, a: Site, b: Site) -> bool {

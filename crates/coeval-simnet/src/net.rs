@@ -1,7 +1,7 @@
 //! The simulated network: any number of sans-IO machines, one virtual clock, one source of randomness.
 //!
 //! Each link has a reliable, ordered lane (a lost packet delays what follows it, as QUIC's retransmission does) and
-//! datagrams (lost, repeated, reordered). A receiver that does not read holds its sender up at [`RECEIVE_WINDOW`]. A link
+//! datagrams (lost, repeated, reordered). A receiver that does not read holds its sender up. A link
 //! whose packets find no way for [`IDLE_TIMEOUT`], or whose other end stands still for as long, goes down at both ends.
 use bytes::Bytes;
 use coeval_merge::LinkTag;
@@ -16,9 +16,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A link that delivers nothing for this long goes down, s.
 pub const IDLE_TIMEOUT: WallDuration = WallDuration::from_secs(10);
-
-/// Bytes on a lane that its receiver has not read, at which the sender's transport takes no more.
-pub const RECEIVE_WINDOW: usize = 256 << 10;
 
 /// Events at one virtual instant that no honest mesh needs: a machine asks to be called again for ever.
 const LIVELOCK: u64 = 1_000_000;
@@ -39,11 +36,20 @@ pub struct Conditions {
     pub duplicate: f64,
     /// Bytes per second of one direction of a link.
     pub bandwidth: u64,
+    /// Bytes on a lane that its receiver has not read, at which the sender's transport takes no more.
+    pub receive_window: usize,
 }
 
 impl Default for Conditions {
     fn default() -> Self {
-        Self { delay: 1_000_000, jitter: 0, loss: 0.0, duplicate: 0.0, bandwidth: 100_000_000 }
+        Self {
+            delay: 1_000_000,
+            jitter: 0,
+            loss: 0.0,
+            duplicate: 0.0,
+            bandwidth: 100_000_000,
+            receive_window: 256 << 10,
+        }
     }
 }
 
@@ -388,7 +394,7 @@ impl<M: Machine> Net<M> {
         let since = self.now;
         if !paused {
             let (_, waiting) = self.places[site].paused.take().unwrap_or_default();
-            waiting.into_iter().for_each(|event| self.schedule(since, event.site, event.what));
+            waiting.into_iter().for_each(|event| self.requeue(event));
             return;
         }
         self.faults.pauses += 1;
@@ -407,7 +413,7 @@ impl<M: Machine> Net<M> {
         if !reads {
             place.unread.get_or_insert_with(Vec::new);
         } else if let Some(waiting) = place.unread.take() {
-            waiting.into_iter().for_each(|event| self.schedule(self.now, event.site, event.what));
+            waiting.into_iter().for_each(|event| self.requeue(event));
         }
     }
 
@@ -550,7 +556,9 @@ impl<M: Machine> Net<M> {
 
     /// Whether the receiver's window has room.
     fn takes(&self, tag: LinkTag, bytes: usize) -> bool {
-        self.ends.get(&tag).is_some_and(|end| end.unread == 0 || end.unread + bytes <= RECEIVE_WINDOW)
+        self.ends
+            .get(&tag)
+            .is_some_and(|end| end.unread == 0 || end.unread + bytes <= self.conditions.receive_window)
     }
 
     fn remove(&mut self, tag: LinkTag) -> Option<End> {
@@ -723,6 +731,11 @@ impl<M: Machine> Net<M> {
             let peer = self.places[other].peer.clone();
             self.schedule(at, site, What::Link { tag, what: Happening::Up { peer, dialed } });
         }
+    }
+
+    /// What waited happens now, in the order in which it would have: a lane stays in order whatever held it up.
+    fn requeue(&mut self, event: Scheduled) {
+        self.queue.push(Reverse(Scheduled { at: self.now, ..event }));
     }
 
     fn schedule(&mut self, at: u64, site: Site, what: What) {

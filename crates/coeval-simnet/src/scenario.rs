@@ -86,7 +86,7 @@ impl Scenario {
         for _ in 0..rng.random_range(options.operations / 8..=options.operations.max(1)) {
             actions.push((rng.random_range(2 * SECOND..end), Action::Operate));
         }
-        for _ in 0..rng.random_range(0..6) {
+        for _ in 0..rng.random_range(0..9) {
             fault(rng, &plan, end, &mut actions);
         }
         actions.sort_by_key(|(at, _)| *at);
@@ -117,6 +117,7 @@ fn conditions(rng: &mut ChaCha8Rng) -> Conditions {
         loss: some(rng, 0.2),
         duplicate: some(rng, 0.3),
         bandwidth: *[30_000, 1_000_000, 100_000_000].choose(rng).unwrap_or(&1_000_000),
+        receive_window: *[2 << 10, 16 << 10, 256 << 10].choose(rng).unwrap_or(&1024),
     }
 }
 
@@ -151,7 +152,7 @@ fn skews(rng: &mut ChaCha8Rng, count: usize) -> (Vec<Skew>, i64) {
 fn fault(rng: &mut ChaCha8Rng, plan: &Plan, end: u64, out: &mut Vec<(u64, Action)>) {
     let count = plan.skews.len();
     let from = rng.random_range(2 * SECOND..end);
-    let to = (from + rng.random_range(MS..15 * SECOND)).min(end);
+    let to = (from + rng.random_range(MS..25 * SECOND)).min(end);
     let site = rng.random_range(0..count);
     match rng.random_range(0..7) {
         0 => out.extend([(from, Action::Crash(site)), (to, Action::Restart(site))]),
