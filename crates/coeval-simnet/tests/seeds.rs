@@ -1,0 +1,54 @@
+//! Thousands of small scenarios: whatever is done to a mesh, its invariants hold.
+use coeval_simnet::mesh::Topology;
+use coeval_simnet::run::run;
+use coeval_simnet::scenario::Options;
+
+/// Runs seeds; tells those that fail, with what is needed to run one of them again.
+fn hold(seeds: std::ops::Range<u64>, options: Options) {
+    let mut failed = Vec::new();
+    for seed in seeds {
+        let outcome = run(seed, options);
+        if let Some(first) = outcome.violations.first() {
+            failed.push(format!("seed {seed} ({:?}): {first}", outcome.topology));
+        }
+    }
+    assert!(failed.is_empty(), "run(seed, {options:?}) failed for\n{}", failed.join("\n"));
+}
+
+#[test]
+fn two_real_stores_converge_whatever_is_done_to_their_link() {
+    hold(0..1_000, Options { peers: (2, 2), operations: 60, seconds: 8, topology: None });
+}
+
+#[test]
+fn meshes_of_every_topology_hold_their_invariants() {
+    hold(0..600, Options { peers: (2, 6), operations: 60, seconds: 20, topology: None });
+}
+
+#[test]
+fn each_topology_passes_updates_on_once() {
+    for (n, topology) in (0u64..).zip(Topology::ALL) {
+        let options = Options { peers: (5, 5), operations: 30, seconds: 5, topology: Some(topology) };
+        let factors = (n * 100..n * 100 + 30).filter_map(|seed| run(seed, options).duplication);
+        let factors: Vec<f64> = factors.collect();
+        assert!(factors.len() > 10, "{topology:?}: measured {} times", factors.len());
+        let mean = factors.iter().sum::<f64>() / factors.len() as f64;
+        assert!((0.95..=1.1).contains(&mean), "{topology:?}: {mean} copies for each that was needed");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let options = Options { peers: (2, 6), operations: 80, seconds: 15, topology: None };
+    let mut traces = std::collections::BTreeSet::new();
+    for seed in 5_000..5_030 {
+        let (one, two) = (run(seed, options), run(seed, options));
+        assert_eq!(
+            (one.trace, one.operations, one.faults),
+            (two.trace, two.operations, two.faults),
+            "seed {seed}"
+        );
+        traces.insert(one.trace);
+    }
+    assert_eq!(traces.len(), 30, "different seeds give different runs");
+}
