@@ -2,6 +2,7 @@
 use crate::entity::IntoPath;
 use crate::peer::Shared;
 use crate::{Error, ErrorKind, Result};
+use coeval_store::LookupError;
 use coeval_time::{Context, Stamp};
 use coeval_value::{EntityId, Key, Value};
 use std::collections::BTreeMap;
@@ -30,7 +31,8 @@ impl Batch {
 
     /// Makes an entity called `name`; its id can be used by what follows in the batch.
     pub fn create(&mut self, name: &str) -> Result<EntityId> {
-        if self.shared.store.entity_named(name).is_ok() {
+        let here = self.steps.iter().any(|step| matches!(step, Step::Create(_, Some(other)) if other == name));
+        if here || !matches!(self.shared.store.entity_named(name), Err(LookupError::NoSuchName(_))) {
             return Err(Error::new(ErrorKind::Exists, format!("an entity {name:?} exists already: choose another name")));
         }
         let id = EntityId::v7(self.context.wall.as_nanos() / 1_000_000, rand::random());
@@ -69,7 +71,7 @@ impl Batch {
 
     /// Makes all writes take effect, with one stamp; on an error none.
     pub fn commit(self) -> Result<Stamp> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         let mut batch = self.shared.store.batch(self.context);
         for step in self.steps {
             match step {

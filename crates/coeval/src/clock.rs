@@ -130,7 +130,7 @@ impl SimClock {
 
     /// Makes the edits in order; the last one's id.
     fn edit_all(&self, kinds: &[EditKind]) -> Result<EditId> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         let edits = self.shared.store.edit_clock(kinds, self.at)?;
         edits.last().map(|edit| edit.id).ok_or_else(|| Error::invalid("no edit of the clock was asked for"))
     }

@@ -12,10 +12,16 @@ use std::sync::Arc;
 /// Samples of session wall time that a joiner takes outright before it settles.
 pub(crate) const JOIN_SAMPLES: u64 = 4;
 
+/// How long a node may be unreachable before it is lost. A silent link is given up after 10 s, so a program that is
+/// gone without a word is lost 12 s, which is 2.4 heartbeats of 5 s (IEEE 1278.1), after it was last heard.
+const LOST_AFTER_LINK: WallDuration = WallDuration::from_secs(2);
+
 /// The engine, and what it tells the rest of the peer.
 pub(crate) struct Engine {
     sync: Option<Sync<Store>>,
     me: LinkPeer,
+    /// Whether the addresses in `me` are those bound: others dial them, so nothing is said of this node before.
+    reachable: bool,
     gate: Arc<Gate>,
     hub: Arc<Hub>,
     wall: Arc<SessionWall>,
@@ -28,19 +34,29 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(me: LinkPeer, gate: Arc<Gate>, hub: Arc<Hub>, wall: Arc<SessionWall>, joining: bool) -> Self {
-        Self { sync: None, me, gate, hub, wall, clock: None, learned: 0, joining }
+        Self { sync: None, me, reachable: false, gate, hub, wall, clock: None, learned: 0, joining }
     }
 
     /// The replication engine; `None` before the session is known.
     fn sync(&mut self) -> Option<&mut Sync<Store>> {
-        if self.sync.is_none() {
+        if self.sync.is_none() && self.reachable {
             let store = Arc::clone(self.gate.store()?);
             let wall = Arc::clone(&self.wall);
             self.clock = Some(Arc::clone(store.clock()));
             let session_wall = Box::new(move |mono: MonoTime| wall.at(mono));
-            self.sync = Some(Sync::new(store, self.me.clone(), session_wall, Config::default()));
+            let first_samples = if self.joining { JOIN_SAMPLES } else { 0 };
+            let config = Config { first_samples, lost_after: LOST_AFTER_LINK, ..Config::default() };
+            self.sync = Some(Sync::new(store, self.me.clone(), session_wall, config));
         }
         self.sync.as_mut()
+    }
+
+    /// Tells where others can dial this peer: known once the socket is bound.
+    pub(crate) fn reachable_at(&mut self, addresses: Vec<String>, now: Now, rng: &mut dyn RngCore) -> Vec<Effect> {
+        self.me.addresses = addresses;
+        self.reachable = true;
+        // What was written before rang a bell that nobody answered.
+        self.handle(Input::Wake, now, rng)
     }
 
     /// Calls `act` with the replication engine. Only called on opened peers, whose engine is there.
@@ -55,11 +71,24 @@ impl Engine {
             if let Notice::PingSample { node, sample } = notice {
                 self.sample(node, sample);
             } else {
+                self.note_author(&notice);
                 self.hub.notice(notice);
             }
         }
         if let Some(clock) = &self.clock {
             clock.advance(self.wall.at(MonoClock::now()));
+        }
+    }
+
+    /// Readings of what a lost author wrote say since when it is lost.
+    fn note_author(&self, notice: &Notice) {
+        let Some(store) = self.gate.store() else { return };
+        match notice {
+            Notice::PeerUp { node, .. } => store.note_author(node.incarnation, None),
+            Notice::PeerLost { node, .. } => {
+                store.note_author(node.incarnation, Some(self.wall.at(MonoClock::now())));
+            }
+            _ => {}
         }
     }
 

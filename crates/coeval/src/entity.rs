@@ -62,14 +62,14 @@ impl Entity {
 
     /// Writes `value` at `path`, as of the context's sim time. A [`Value::Map`] replaces what is beneath the path.
     pub fn set(&self, context: Context, path: impl IntoPath, value: impl Into<Value>) -> Result<()> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         self.shared.store.set(context, self.id, &path.into_path()?, value)?;
         Ok(())
     }
 
     /// Writes `value` at `path` as a teleport: no reader interpolates or smooths across it.
     pub fn teleport(&self, context: Context, path: impl IntoPath, value: impl Into<Value>) -> Result<()> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         self.shared.store.teleport(context, self.id, &path.into_path()?, value)?;
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Entity {
 
     /// Removes the parameter at `path` and what is beneath it. Removing what is not there changes nothing.
     pub fn remove(&self, context: Context, path: impl IntoPath) -> Result<()> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         self.shared.store.remove(context, self.id, &path.into_path()?)?;
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Entity {
 
     /// Deletes it for ever: no write brings it back, wherever it comes from.
     pub fn delete(&self) -> Result<()> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         self.shared.store.delete_entity(self.shared.context(), self.id)?;
         Ok(())
     }
@@ -144,7 +144,7 @@ impl<T> Clone for Param<T> {
 impl<T: Parameter + Evolve> Param<T> {
     /// Writes the value as of the context's sim time.
     pub fn set(&self, context: Context, value: T) -> Result<()> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         self.inner.set(context, value)?;
         Ok(())
     }

@@ -100,8 +100,20 @@ impl Events {
         let deadline = Instant::now() + timeout;
         let sim = self.shared.context().sim;
         let number = self.shared.send_event(topic, Target::Peer(to), value.into(), sim, true)?;
-        let outcome = self.shared.hub.wait_until(deadline, |state| state.outcomes.remove(&(to, number)));
-        self.shared.hub.update(|state| state.expected.remove(&(to, number)));
+        let hub = &self.shared.hub;
+        let answered = hub.wait_until(deadline, |state| {
+            let outcome = state.outcomes.remove(&(to, number));
+            (outcome.is_some() || hub.stopped().is_some()).then_some(outcome)
+        });
+        // At once: an answer that comes now is expected no more and must not be kept.
+        let late = hub.update(|state| {
+            state.expected.remove(&(to, number));
+            state.outcomes.remove(&(to, number))
+        });
+        let outcome = answered.flatten().or(late);
+        if outcome.is_none() {
+            self.shared.check_running()?;
+        }
         outcome.ok_or_else(|| {
             Error::new(ErrorKind::Timeout, format!("no answer to the command {topic:?} within {timeout:?}"))
         })

@@ -12,7 +12,7 @@ use coeval_merge::{Entry, EntryBody};
 use coeval_quic::{Admission, InviteId, Refusal, RefusalCode, Secret, SessionInfo};
 use coeval_store::Store;
 use coeval_sync::{LinkPeer, Now};
-use coeval_time::{Incarnation, SessionId, SessionWall, Stamp};
+use coeval_time::{EditId, Incarnation, SessionId, SessionWall, Stamp};
 use coeval_value::{Key, NodeId, PeerId, Value};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,8 +49,18 @@ pub(crate) struct Member {
 struct Facts {
     invites: BTreeMap<u64, Terms>,
     revoked: BTreeSet<u64>,
-    used: BTreeMap<u64, u64>,
+    /// Each use by its entry: one that is learned of twice counts once.
+    used: BTreeMap<u64, BTreeSet<EditId>>,
+    /// Uses granted here whose entry is not written yet.
+    granted: BTreeMap<u64, u64>,
     members: BTreeMap<Incarnation, Member>,
+}
+
+impl Facts {
+    fn uses(&self, invite: InviteId) -> u64 {
+        let written = self.used.get(&invite.0).map_or(0, BTreeSet::len) as u64;
+        written + self.granted.get(&invite.0).copied().unwrap_or(0)
+    }
 }
 
 /// Builds the replica and the engine, once the session's facts are known.
@@ -113,7 +123,9 @@ impl Gate {
             (REVOKED, Value::UInt(id)) => {
                 facts.revoked.insert(*id);
             }
-            (USED, Value::UInt(id)) => *facts.used.entry(*id).or_default() += 1,
+            (USED, Value::UInt(id)) => {
+                facts.used.entry(*id).or_default().insert(entry.id);
+            }
             (MEMBER, value) => {
                 if let Some(member) = read_member(value, stamp) {
                     facts.members.insert(member.node.incarnation, member);
@@ -133,6 +145,29 @@ impl Gate {
     /// The name of the peer that writes as `writer`.
     pub(crate) fn name_of(&self, writer: Incarnation) -> Option<String> {
         self.facts.lock().members.get(&writer).map(|member| member.name.clone())
+    }
+
+    /// Takes one use of an invite for `peer`; whether it is to be counted.
+    ///
+    /// Several handshakes run at once, so what they all found in order is decided here again, under one lock.
+    fn grant(&self, peer: &LinkPeer, invite: InviteId) -> Result<bool, Refusal> {
+        let mut facts = self.facts.lock();
+        let Some(terms) = facts.invites.get(&invite.0).copied() else { return Ok(false) };
+        if terms.observer && !peer.observer {
+            return Err(Refusal::new(
+                RefusalCode::ObserverNotAllowed,
+                "this invite is for observers: join as one, or ask for an invite to contribute",
+            ));
+        }
+        // A member that comes back by its invite uses it no second time.
+        if facts.members.contains_key(&peer.node.incarnation) {
+            return Ok(false);
+        }
+        if facts.uses(invite) >= terms.uses {
+            return Err(Refusal::standard(RefusalCode::InviteUsedUp));
+        }
+        *facts.granted.entry(invite.0).or_default() += 1;
+        Ok(true)
     }
 
     /// Whether an invite of this id is known.
@@ -161,7 +196,7 @@ impl Admission for Gate {
         if facts.revoked.contains(&invite.0) {
             return Err(Refusal::standard(RefusalCode::InviteRevoked));
         }
-        if facts.used.get(&invite.0).copied().unwrap_or(0) >= terms.uses {
+        if facts.uses(invite) >= terms.uses {
             return Err(Refusal::standard(RefusalCode::InviteUsedUp));
         }
         if self.wall.at(now.mono).as_nanos() / 1_000_000_000 >= terms.expires {
@@ -172,24 +207,17 @@ impl Admission for Gate {
 
     fn admit(&self, peer: &LinkPeer, via: Option<InviteId>, _now: Now) -> Result<(), Refusal> {
         let Some(invite) = via else { return Ok(()) };
-        let (observer_only, counted) = {
-            let facts = self.facts.lock();
-            let observer_only = facts.invites.get(&invite.0).is_some_and(|terms| terms.observer);
-            // A member that comes back by its invite uses it no second time.
-            let known = facts.members.values().any(|member| member.node == peer.node);
-            (observer_only, known)
-        };
-        if observer_only && !peer.observer {
-            return Err(Refusal::new(
-                RefusalCode::ObserverNotAllowed,
-                "this invite is for observers: join as one, or ask for an invite to contribute",
-            ));
+        if !self.grant(peer, invite)? {
+            return Ok(());
         }
-        if !counted && let Some(store) = self.store.get() {
+        if let Some(store) = self.store.get() {
             match store.add_record(USED, Value::UInt(invite.0)) {
                 Ok(entry) => self.learn(&entry),
                 Err(error) => tracing::warn!(%error, "the use of an invite was not counted"),
             }
+        }
+        if let Some(granted) = self.facts.lock().granted.get_mut(&invite.0) {
+            *granted -= 1;
         }
         Ok(())
     }

@@ -272,17 +272,22 @@ impl Opening {
     /// Starts the I/O thread; a joiner links by its invite and catches up.
     fn finish(self, join: Option<(&Invite, Instant)>) -> Result<Peer> {
         let Self { gate, hub, wall, config, me, .. } = self;
-        let (node, name) = (me.node, me.name.clone());
+        let (node, name, observer) = (me.node, me.name.clone(), me.observer);
         let engine = Engine::new(me, Arc::clone(&gate), Arc::clone(&hub), Arc::clone(&wall), join.is_some());
         let io = coeval_quic::spawn(config, engine, Arc::clone(&gate) as _, Engine::notices)
             .map_err(|e| Error::new(ErrorKind::Network, e.to_string()))?;
+        let addresses = io.listen_addresses().iter().map(ToString::to_string).collect();
+        io.ask(move |engine, now, rng| ((), engine.reachable_at(addresses, now, rng)))?;
         if let Some((invite, deadline)) = join {
             link(&io, &hub, invite, deadline)?;
         }
         let store = gate.store().cloned().ok_or_else(|| Error::new(ErrorKind::Network, "the session's facts did not arrive"))?;
         let clock = Arc::clone(store.clock());
-        let shared = Shared { store, clock, wall, hub, gate, io, node, name };
-        shared.add_record(gate::member_record(node, &shared.name))?;
+        let shared = Shared { store, clock, wall, hub, gate, io, node, name, observer };
+        // An observer adds nothing to the session, not even itself.
+        if !observer {
+            shared.add_record(gate::member_record(node, &shared.name))?;
+        }
         Ok(Peer::new(shared))
     }
 }

@@ -9,7 +9,7 @@ use crate::info::{PeerInfo, WallReading};
 use crate::options::{HostOptions, InviteOptions, JoinOptions};
 use crate::{Batch, Error, ErrorKind, Result, Watch};
 use coeval_merge::{Digest, Replica};
-use coeval_quic::{Invite, InviteId, Io, MonoClock, SessionInfo};
+use coeval_quic::{Conditioner, Invite, InviteId, Io, MonoClock, SessionInfo};
 use coeval_store::{Snapshot, Store};
 use coeval_sync::{EventId, Input, Machine, PeerStatus, Reply, Target};
 use coeval_time::{Clock, Context, SessionId, SessionWall, SimTime, WallDuration, WallTime};
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) io: Io<Engine>,
     pub(crate) node: NodeId,
     pub(crate) name: String,
+    /// Whether this peer only reads.
+    pub(crate) observer: bool,
 }
 
 struct Owner {
@@ -60,7 +62,16 @@ impl Shared {
         self.clock.context(self.now())
     }
 
-    /// Writes fail once the I/O thread is gone: nobody would hear of them.
+    /// Writes fail at an observer, and once the I/O thread is gone: nobody would hear of them.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_running()?;
+        if self.observer {
+            return Err(Error::new(ErrorKind::Refused, "this peer observes: it reads, and writes nothing"));
+        }
+        Ok(())
+    }
+
+    /// What needs the I/O thread fails once that is gone.
     pub(crate) fn check_running(&self) -> Result<()> {
         match self.hub.stopped() {
             None => Ok(()),
@@ -203,7 +214,7 @@ impl Peer {
     /// [`ErrorKind::Exists`] when a live entity of that name is known. Two peers that create the same name at once both
     /// succeed; looking it up by name is an error from then on that lists both.
     pub fn create_entity(&self, name: &str) -> Result<Entity> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         let id = self.fresh_id();
         self.shared.store.create_entity(self.context(), id, Some(name))?;
         Ok(self.handle(id))
@@ -211,7 +222,7 @@ impl Peer {
 
     /// Makes an entity without a name.
     pub fn create_unnamed(&self) -> Result<Entity> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         let id = self.fresh_id();
         self.shared.store.create_entity(self.context(), id, None)?;
         Ok(self.handle(id))
@@ -280,9 +291,9 @@ impl Peer {
 
     /// An invite on the terms given.
     pub fn invite_with(&self, options: InviteOptions) -> Result<Invite> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         let info = self.session();
-        let expires = self.shared.now().as_nanos() / 1_000_000_000 + options.expires_in.as_secs();
+        let expires = (self.shared.now().as_nanos() / 1_000_000_000).saturating_add(options.expires_in.as_secs());
         let terms = Terms {
             id: InviteId(rand::random()),
             secret: coeval_quic::Secret::generate(),
@@ -305,7 +316,7 @@ impl Peer {
 
     /// Withdraws an invite: from when a peer hears of it, it admits nobody by it any more.
     pub fn revoke(&self, invite: InviteId) -> Result<()> {
-        self.shared.check_running()?;
+        self.shared.check_writable()?;
         if !self.shared.gate.knows_invite(invite) {
             return Err(Error::new(ErrorKind::NotFound, format!("no invite {:016x} is known here", invite.0)));
         }
@@ -351,6 +362,12 @@ impl Peer {
         };
         self.shared.stop("the peer has left the session", timeout);
         flushed
+    }
+
+    /// Makes what this peer sends suffer from now on, or no more (the default conditions): for trying bad networks while
+    /// a session runs. A loss of 1 cuts it off.
+    pub fn set_conditioner(&self, conditions: Conditioner) {
+        self.shared.io.conditioner().set(conditions);
     }
 
     /// Session wall time `by` from now, for edits that are to take effect everywhere at one instant.

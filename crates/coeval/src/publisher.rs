@@ -62,6 +62,13 @@ pub struct Publisher {
     known: Option<Stamp>,
 }
 
+impl Drop for Publisher {
+    /// Local readers see what all others see.
+    fn drop(&mut self) {
+        self.param.inner().drop_truth();
+    }
+}
+
 impl Publisher {
     pub(crate) fn new(param: Param<Motion>, options: PublishOptions) -> Self {
         let thresholds = Thresholds {
@@ -79,13 +86,16 @@ impl Publisher {
     /// # Errors
     /// A motion that is not finite is refused; the entity may be deleted; the peer may have left.
     pub fn update(&mut self, context: Context, truth: Motion) -> Result<Published> {
-        self.param.shared().check_running()?;
+        self.param.shared().check_writable()?;
         let register = self.param.inner().read_register(context);
         if let (Ok(register), Some(known)) = (&register, self.known)
             && register.stamp > known
         {
-            // Somebody else wrote after this publisher: its own truth no longer speaks for the motion.
-            self.known = Some(register.stamp);
+            // Somebody else wrote after this publisher: its own truth no longer speaks for the motion. One that yields
+            // says so at every update.
+            if self.options.reclaim {
+                self.known = Some(register.stamp);
+            }
             return Ok(Published::Overwritten { by: register.stamp });
         }
         let predicted = register.as_ref().ok().map(|reading| &reading.value);

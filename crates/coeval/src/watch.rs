@@ -3,6 +3,8 @@ use crate::peer::Shared;
 use crate::{Error, Result};
 use coeval_store::{ChangeKind, PathFilter, WatchFilter};
 use coeval_value::{EntityId, Path};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ pub struct Watch {
     shared: Arc<Shared>,
     inner: coeval_store::Watch,
     entity: String,
+    /// Names of the entities told of: one that is deleted has none any more, and is still told of by it.
+    names: Mutex<BTreeMap<EntityId, String>>,
 }
 
 /// One change.
@@ -39,7 +43,7 @@ impl Watch {
         };
         let filter = WatchFilter { entity: None, paths };
         let inner = shared.store.watch(filter);
-        Ok(Self { shared, inner, entity: entity.to_owned() })
+        Ok(Self { shared, inner, entity: entity.to_owned(), names: Mutex::default() })
     }
 
     /// The changes since the last call.
@@ -61,12 +65,21 @@ impl Watch {
 
     fn named(&self, changes: coeval_store::WatchChanges) -> Vec<WatchEvent> {
         let mut events = Vec::new();
+        let mut names = self.names.lock();
         for (key, kind) in changes.changes {
-            let name = self.shared.name_of(key.entity);
+            let now = self.shared.name_of(key.entity);
+            let name = now.clone().or_else(|| names.get(&key.entity).cloned());
             let named = name.as_ref().is_some_and(|name| crate::glob::matches(&self.entity, name));
+            if let Some(name) = now.filter(|_| named) {
+                names.insert(key.entity, name);
+            }
             if named || crate::glob::matches(&self.entity, &key.entity.to_string()) {
                 events.push(WatchEvent { entity: key.entity, name, path: key.path, kind });
             }
+        }
+        // What is gone is told of no more.
+        for gone in events.iter().filter(|event| event.path.is_none() && event.kind == ChangeKind::Removed) {
+            names.remove(&gone.entity);
         }
         events
     }
