@@ -59,6 +59,18 @@ impl Engine {
         self.handle(Input::Wake, now, rng)
     }
 
+    /// Sends what was written so far, then says to everyone that this peer leaves.
+    pub(crate) fn leave(&mut self, now: Now, rng: &mut dyn RngCore) -> Vec<Effect> {
+        let mut effects = self.handle(Input::Wake, now, rng);
+        if let Some(sync) = self.sync() {
+            sync.leave();
+        }
+        effects.extend(self.handle(Input::Wake, now, rng));
+        // The driver closes the links when it shuts down, and waits until what is queued has gone.
+        effects.retain(|effect| !matches!(effect, Effect::Close { .. }));
+        effects
+    }
+
     /// Calls `act` with the replication engine. Only called on opened peers, whose engine is there.
     pub(crate) fn with_sync<T>(&mut self, act: impl FnOnce(&mut Sync<Store>) -> T) -> T {
         act(self.sync().expect("an opened peer knows its session"))

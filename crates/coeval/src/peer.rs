@@ -11,7 +11,7 @@ use crate::{Batch, Error, ErrorKind, Result, Watch};
 use coeval_merge::{Digest, Replica};
 use coeval_quic::{Conditioner, Invite, InviteId, Io, MonoClock, SessionInfo};
 use coeval_store::{Snapshot, Store};
-use coeval_sync::{EventId, Input, Machine, PeerStatus, Reply, Target};
+use coeval_sync::{EventId, Input, Machine, PeerState, PeerStatus, Reply, Target};
 use coeval_time::{Clock, Context, SessionId, SessionWall, SimTime, WallDuration, WallTime};
 use coeval_value::{EntityId, NodeId, SIM_ENTITY, Value};
 use std::net::SocketAddr;
@@ -81,6 +81,8 @@ impl Shared {
 
     fn stop(&self, reason: &str, timeout: Duration) {
         if self.hub.stop(reason) {
+            // Fails only when the I/O thread is gone, and then there is nobody to tell.
+            let _ = self.io.call(Engine::leave);
             if let Err(error) = self.io.shutdown(timeout) {
                 tracing::warn!(%error, "the I/O thread did not stop in order");
             }
@@ -272,16 +274,17 @@ impl Peer {
         self.shared.store.digest()
     }
 
-    /// The other peers, in node order.
+    /// The other peers, in node order. Those that left, and those that were given up, are not among them.
     pub fn peers(&self) -> Vec<PeerInfo> {
         let told = self.shared.io.ask(|engine, _, _| (engine.with_sync(|sync| sync.peers()), Vec::new()));
-        let clocks = self.shared.hub.look(|state| state.clocks.clone());
+        let (clocks, present) = self.shared.hub.look(|state| (state.clocks.clone(), state.present.clone()));
+        let here = |status: &PeerStatus| status.state != PeerState::Unreachable || present.contains(&status.node);
         let describe = |status: PeerStatus| {
             let clock = clocks.get(&status.node).copied();
             let (clock_offset, clock_uncertainty) = (clock.map(|(offset, _)| offset), clock.map(|(_, bound)| bound));
             PeerInfo { clock_offset, clock_uncertainty, ..status.into() }
         };
-        told.map(|peers| peers.into_iter().map(describe).collect()).unwrap_or_default()
+        told.map(|peers| peers.into_iter().filter(here).map(describe).collect()).unwrap_or_default()
     }
 
     /// An invite for contributors: valid for a day, for any number of joiners.
