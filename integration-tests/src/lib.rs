@@ -1,0 +1,11 @@
+//! What the tests of whole sessions share.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`program`] | [`Program`]: a peer in a process of its own, told what to do line by line |
+//! | [`wait`] | waiting for what must come about, with time-outs that only a fault reaches |
+pub mod program;
+pub mod wait;
+
+pub use program::Program;
+pub use wait::{converge, eventually, keep};

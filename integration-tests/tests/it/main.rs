@@ -1,0 +1,19 @@
+//! Real peers over real QUIC, in processes of their own and in threads.
+//!
+//! | file | what it tries |
+//! |---|---|
+//! | `processes` | programs that share a world, are killed, stopped, started again |
+//! | `networks` | loss, delay, partitions, garbage |
+//! | `clock` | one sim time everywhere |
+//! | `motion` | what remote readers see of things that move |
+//! | `events` | exactly once, in order, nobody else's |
+//! | `batches` | never torn |
+//! | `misuse` | bad input, wrong order, wrong session |
+mod batches;
+mod clock;
+mod common;
+mod events;
+mod misuse;
+mod motion;
+mod networks;
+mod processes;
