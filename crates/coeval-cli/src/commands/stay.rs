@@ -1,0 +1,137 @@
+//! `coeval host` and `coeval join`: peers that stay until Ctrl-C.
+use crate::args::{HostArgs, JoinArgs, Presence};
+use crate::errors::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::session;
+use crate::signals::Signals;
+use coeval::Peer;
+use serde_json::json;
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// How often the status line is written.
+const STATUS_EVERY: Duration = Duration::from_millis(500);
+/// Longest that leaving takes.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Applies the options that `host` and `join` have in common to either's builder.
+macro_rules! present {
+    ($options:expr, $presence:expr, $default_name:expr) => {{
+        let presence: &Presence = $presence;
+        let name = presence.peer_name.as_deref().unwrap_or($default_name);
+        let mut options = $options.listen(presence.listen).peer_name(name);
+        for address in &presence.advertise {
+            options = options.advertise(*address);
+        }
+        if let Some(conditions) = presence.condition {
+            options = options.conditioner(conditions);
+        }
+        if let Some(file) = &presence.identity {
+            options = options.identity(session::identity(file)?);
+        }
+        options
+    }};
+}
+
+/// Hosts a session until told to end.
+pub(crate) fn host(args: &HostArgs, output: Output) -> Outcome {
+    let config = args.config.as_deref().map(session::config).transpose()?;
+    let name =
+        args.name.clone().or_else(|| config.as_ref().map(|config| config.name.clone())).unwrap_or_default();
+    let mut options = present!(Peer::host(name), &args.presence, "host");
+    if let Some(config) = &config {
+        options = options.start(config.start).rate(config.rate).initial(config.initial(), config.digest());
+    }
+    if let Some(start) = args.start {
+        options = options.start(start);
+    }
+    if let Some(rate) = args.rate {
+        options = options.rate(rate);
+    }
+    let peer =
+        options.open().map_err(|e| Failure::from(e).at(format!("hosting on {}", args.presence.listen)))?;
+    stay(peer, &args.presence, output)
+}
+
+/// Joins a session and stays until told to end.
+pub(crate) fn join(args: &JoinArgs, output: Output) -> Outcome {
+    let config = args.config.as_deref().map(session::config).transpose()?;
+    let invite = session::invite(args.invite.as_deref(), "give INVITE or set COEVAL_INVITE")?;
+    let mut options = present!(Peer::join(invite), &args.presence, "joiner").timeout(args.timeout);
+    if let Some(config) = &config {
+        options = options.initial(config.initial(), config.digest());
+    }
+    let peer = options.open().map_err(|e| Failure::from(e).at("joining the session"))?;
+    stay(peer, &args.presence, output)
+}
+
+/// Prints an invite and stays in the session until told to end.
+fn stay(peer: Peer, presence: &Presence, output: Output) -> Outcome {
+    let signals = Signals::listen()?;
+    let invite = session::offer(&peer, presence)?;
+    output.either(
+        || {
+            json!({
+                "invite": invite.to_string(),
+                "session": peer.session().session.0.to_string(),
+                "name": peer.session_name(),
+                "node": peer.node().to_string(),
+                "addresses": peer.listen_addresses().iter().map(ToString::to_string).collect::<Vec<_>>(),
+            })
+        },
+        || invite.to_string(),
+    )?;
+    let mut status = Status::new();
+    let ended = loop {
+        if signals.wait(STATUS_EVERY) {
+            break Ok(());
+        }
+        status.show(&peer);
+        if let Some(reason) = peer.stopped() {
+            break Err(Failure::new(Exit::Failure, reason));
+        }
+    };
+    status.clear();
+    if let Err(error) = peer.leave(FAREWELL) {
+        tracing::info!(%error, "leaving");
+    }
+    ended
+}
+
+/// A line about the session on a terminal; nothing elsewhere.
+struct Status {
+    terminal: bool,
+}
+
+impl Status {
+    fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal() }
+    }
+
+    fn show(&mut self, peer: &Peer) {
+        if !self.terminal {
+            return;
+        }
+        let context = peer.context();
+        let (peers, entities) = (peer.peers().len(), peer.entities().len());
+        let plural = if peers == 1 { "" } else { "s" };
+        self.write(&format!(
+            "\r\x1b[K{}  {}  rate {}  {peers} other peer{plural}  {entities} entities  (Ctrl-C leaves)",
+            peer.session_name(),
+            context.sim,
+            context.rate
+        ));
+    }
+
+    fn clear(&mut self) {
+        if self.terminal {
+            self.write("\r\x1b[K");
+        }
+    }
+
+    /// A terminal that is gone needs no status.
+    fn write(&mut self, text: &str) {
+        let mut out = std::io::stderr().lock();
+        self.terminal = out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
+    }
+}
