@@ -1,17 +1,17 @@
 //! The file format of sim configs, key by key.
-use super::error::{ConfigError, Fault};
-use super::toml_value::{check_keys, instant, join, quantity, read, text};
+use super::error::{ConfigError, Fault, Wrong, join};
+use super::frames::Frames;
+use super::numbers::{Node, check_label, each, instant, label, quantity, text};
+use super::toml_value::{check_keys, map, read};
 use super::units::Dimension;
 use super::{EntityConfig, SimConfig, SystemConfig};
 use coeval_time::SimTime;
-use coeval_value::{EntityId, Key, Path, Value};
+use coeval_value::{EntityId, Key, Limits, Path, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use uuid::Uuid;
-
-type Node<'a, 'i> = &'a Spanned<DeValue<'i>>;
 
 pub(super) const TOP_KEYS: &[&str] = &["config", "genesis", "entities", "systems"];
 pub(super) const CONFIG_KEYS: &[&str] = &["id", "name"];
@@ -19,20 +19,33 @@ pub(super) const GENESIS_KEYS: &[&str] = &["start", "rate"];
 pub(super) const ENTITY_KEYS: &[&str] = &["tags", "parameters"];
 pub(super) const SYSTEM_KEYS: &[&str] = &["kind", "tags", "rate", "settings"];
 
+/// Parameters that coeval writes from what else the config says.
+pub(super) const RESERVED_PARAMETERS: &[&str] = &["name", "tags"];
 /// Largest config file, in bytes.
-const MAX_BYTES: usize = 64 << 20;
+pub(super) const MAX_BYTES: usize = 64 << 20;
+/// The rates a system may have, Hz: from once in three years.
+pub const MIN_RATE_HZ: f64 = 1e-8;
+/// The highest rate a system may have, Hz. A thread that sleeps between updates reaches some kHz; what it misses is
+/// counted.
+pub const MAX_RATE_HZ: f64 = 1e6;
 
-pub(super) fn parse(file: PathBuf, source: &str) -> Result<SimConfig, ConfigError> {
-    parse_source(&file, source).map_err(|fault| fault.locate(&file, source))
+pub(super) fn parse(file: PathBuf, source: &[u8]) -> Result<SimConfig, ConfigError> {
+    let parsed = if source.len() > MAX_BYTES {
+        Err(Fault::new(
+            0,
+            "",
+            format!("larger than {MAX_BYTES} bytes: split the world over several sessions"),
+        ))
+    } else {
+        std::str::from_utf8(source)
+            .map_err(|e| Fault::new(e.valid_up_to(), "", "not UTF-8 text: save the file as UTF-8"))
+            .and_then(|source| parse_source(&file, source))
+    };
+    parsed.map_err(|fault| fault.locate(&file, source))
 }
 
 fn parse_source(file: &std::path::Path, source: &str) -> Result<SimConfig, Fault> {
-    if source.len() > MAX_BYTES {
-        return Err(Fault::new(0, "", format!("larger than {MAX_BYTES} bytes")));
-    }
-    let root = DeTable::parse(source).map_err(|e| {
-        Fault::new(e.span().map_or(0, |span| span.start), "", e.message().trim().replace('\n', "; "))
-    })?;
+    let root = DeTable::parse(source).map_err(|e| Fault::syntax(source, &e))?;
     let root = root.get_ref();
     check_keys(root, "", TOP_KEYS, &[])?;
     let (id, name) = header(section(root, "config")?)?;
@@ -55,11 +68,16 @@ struct Section<'a, 'i> {
 }
 
 impl Section<'_, '_> {
-    fn need<T>(&self, name: &str, read: impl Fn(Node<'_, '_>) -> Result<T, String>) -> Result<T, Fault> {
-        self.have(name, read)?.ok_or_else(|| Fault::new(self.at, join(self.key, name), "missing: every config has it"))
+    fn need<T>(&self, name: &str, read: impl Fn(Node<'_, '_>) -> Result<T, Wrong>) -> Result<T, Fault> {
+        self.have(name, read)?
+            .ok_or_else(|| Fault::new(self.at, join(self.key, name), "missing: every config has it"))
     }
 
-    fn have<T>(&self, name: &str, read: impl Fn(Node<'_, '_>) -> Result<T, String>) -> Result<Option<T>, Fault> {
+    fn have<T>(
+        &self,
+        name: &str,
+        read: impl Fn(Node<'_, '_>) -> Result<T, Wrong>,
+    ) -> Result<Option<T>, Fault> {
         have(self.table, self.key, name, read)
     }
 }
@@ -68,10 +86,10 @@ fn have<T>(
     table: &DeTable<'_>,
     key: &str,
     name: &str,
-    read: impl Fn(Node<'_, '_>) -> Result<T, String>,
+    read: impl Fn(Node<'_, '_>) -> Result<T, Wrong>,
 ) -> Result<Option<T>, Fault> {
     let Some(node) = table.get(name) else { return Ok(None) };
-    read(node).map(Some).map_err(|message| Fault::new(node.span().start, join(key, name), message))
+    read(node).map(Some).map_err(|wrong| wrong.under(node.span().start, &join(key, name)))
 }
 
 fn section<'a, 'i>(root: &'a DeTable<'i>, key: &'static str) -> Result<Section<'a, 'i>, Fault> {
@@ -92,9 +110,16 @@ fn optional_table<'a, 'i>(parent: &'a DeTable<'i>, key: &str) -> Result<Option<&
 fn header(section: Section<'_, '_>) -> Result<(Uuid, String), Fault> {
     check_keys(section.table, section.key, CONFIG_KEYS, &[])?;
     let id = section.need("id", |node| {
-        text(node)?.parse::<Uuid>().map_err(|e| format!("not a UUID ({e}): make one once and keep it"))
+        let id = text(node)?
+            .parse::<Uuid>()
+            .map_err(|e| format!("not a UUID ({e}): make one once and keep it"))?;
+        if id.is_nil() {
+            Err("all zeros identify nothing: make a UUID once and keep it".into())
+        } else {
+            Ok(id)
+        }
     })?;
-    Ok((id, section.need("name", |node| text(node).map(str::to_owned))?))
+    Ok((id, section.need("name", label)?))
 }
 
 fn genesis(section: Section<'_, '_>) -> Result<(SimTime, f64), Fault> {
@@ -111,12 +136,20 @@ fn entities(root: &DeTable<'_>, ids: &BTreeMap<String, EntityId>) -> Result<Vec<
     let mut frames = Frames::default();
     for (name, node) in declared.iter() {
         let key = join("entities", name.get_ref());
-        Key::new(name.get_ref()).map_err(|e| Fault::new(name.span().start, &*key, e.to_string()))?;
+        check_label(name.get_ref()).map_err(|e| Fault::new(name.span().start, &*key, e))?;
         let body = table(node, &key)?;
         check_keys(body, &key, ENTITY_KEYS, &[])?;
         let id = ids[name.get_ref().as_ref()];
-        let parameters = parameters(body, &key, &resolve)?;
-        frames.note(id, name.span().start, &key, &parameters);
+        let parameters = match body.get("parameters") {
+            None => Vec::new(),
+            Some(node) => {
+                let key = join(&key, "parameters");
+                let declared = table(node, &key)?;
+                let parameters = parameters(declared, &key, &resolve)?;
+                frames.note(id, declared, &key, &resolve);
+                parameters
+            }
+        };
         let tags = have(body, &key, "tags", tags)?.unwrap_or_default();
         entities.push(EntityConfig { id, name: name.get_ref().to_string(), tags, parameters });
     }
@@ -130,36 +163,42 @@ fn resolve(ids: &BTreeMap<String, EntityId>, name: &str) -> Result<EntityId, Str
         return Ok(*id);
     }
     // An id refers to an entity outside this file.
-    name.parse::<Uuid>().map(EntityId).map_err(|_| format!("no entity {name:?} in this file, and it is not an id"))
+    name.parse::<Uuid>()
+        .map(EntityId)
+        .map_err(|_| format!("no entity {name:?} in this file, and it is not an id"))
 }
 
 fn parameters(
-    body: &DeTable<'_>,
+    declared: &DeTable<'_>,
     key: &str,
     resolve: &dyn Fn(&str) -> Result<EntityId, String>,
 ) -> Result<Vec<(Path, Value)>, Fault> {
-    let key = join(key, "parameters");
-    let Some(declared) = body.get("parameters") else { return Ok(Vec::new()) };
     let mut parameters = Vec::new();
-    for (name, node) in table(declared, &key)?.iter() {
-        let child = join(&key, name.get_ref());
+    for (name, node) in declared.iter() {
+        let child = join(key, name.get_ref());
         let fault = |message: String| Fault::new(name.span().start, &*child, message);
-        if matches!(name.get_ref().as_ref(), "name" | "tags") {
-            return Err(fault("is set by coeval from the entity's own name and tags".into()));
+        if RESERVED_PARAMETERS.contains(&name.get_ref().as_ref()) {
+            return Err(fault(
+                "is set by coeval from the entity's own name and tags: choose another key".into(),
+            ));
         }
         let path = Key::new(name.get_ref()).and_then(|k| Path::new([k])).map_err(|e| fault(e.to_string()))?;
-        parameters.push((path, read(node, &child, resolve, 0)?));
+        // A map spreads over the paths beneath, so its nesting counts with the parameter's own key.
+        let value = read(node, &child, resolve, 1)?;
+        value.check(&Limits::MAX).map_err(|e| fault(e.to_string()))?;
+        parameters.push((path, value));
     }
     parameters.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(parameters)
 }
 
-fn tags(node: Node<'_, '_>) -> Result<Vec<String>, String> {
-    let items = node.get_ref().as_array().ok_or("expected an array of texts")?;
-    let tags: BTreeSet<String> =
-        items.iter().map(|item| text(item).map(str::to_owned)).collect::<Result<_, String>>()?;
-    if tags.len() < items.len() {
-        return Err("a tag is there twice".into());
+fn tags(node: Node<'_, '_>) -> Result<Vec<String>, Wrong> {
+    let items = each(node, label)?;
+    let mut tags = BTreeSet::new();
+    for tag in &items {
+        if !tags.insert(tag.clone()) {
+            return Err(format!("the tag {tag:?} is there twice").into());
+        }
     }
     Ok(tags.into_iter().collect())
 }
@@ -174,61 +213,49 @@ fn systems(
     let mut systems = Vec::new();
     for (name, node) in declared.iter() {
         let key = join("systems", name.get_ref());
+        let at = name.span().start;
+        check_label(name.get_ref()).map_err(|e| Fault::new(at, &*key, e))?;
         let body = table(node, &key)?;
         check_keys(body, &key, SYSTEM_KEYS, &[])?;
-        let at = name.span().start;
         let missing = |field: &str| Fault::new(at, join(&key, field), "missing: every system has it");
-        let kind = have(body, &key, "kind", |n| text(n).map(str::to_owned))?.ok_or_else(|| missing("kind"))?;
+        let kind = have(body, &key, "kind", label)?.ok_or_else(|| missing("kind"))?;
         let rate_hz = have(body, &key, "rate", rate)?.ok_or_else(|| missing("rate"))?;
-        let tags = have(body, &key, "tags", tags)?.unwrap_or_default();
-        if let Some(tag) = tags.iter().find(|tag| !known.contains(tag)) {
-            return Err(Fault::new(at, join(&key, "tags"), format!("no entity has the tag {tag:?}")));
-        }
-        let settings = match body.get("settings") {
-            Some(node) => read(node, &join(&key, "settings"), &|name| resolve(ids, name), 0)?,
-            None => Value::Map(BTreeMap::new().into()),
-        };
+        let tags = have(body, &key, "tags", |node| tags_of(node, &known))?.unwrap_or_default();
+        let settings = settings(body, &key, ids)?;
         systems.push(SystemConfig { name: name.get_ref().to_string(), kind, tags, rate_hz, settings });
     }
     systems.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(systems)
 }
 
-fn rate(node: Node<'_, '_>) -> Result<f64, String> {
+/// A system's tags: some, each on an entity, so that a slip of the pen does not leave a system without work.
+fn tags_of(node: Node<'_, '_>, known: &BTreeSet<&String>) -> Result<Vec<String>, Wrong> {
+    each(node, |item| {
+        let tag = label(item)?;
+        if known.contains(&tag) { Ok(()) } else { Err(format!("no entity has the tag {tag:?}").into()) }
+    })?;
+    let tags = tags(node)?;
+    if tags.is_empty() {
+        return Err("no tag: name some, or leave `tags` out for one instance without an entity".into());
+    }
+    Ok(tags)
+}
+
+/// A system's settings: always a map, also with a key called `type`.
+fn settings(body: &DeTable<'_>, key: &str, ids: &BTreeMap<String, EntityId>) -> Result<Value, Fault> {
+    let key = join(key, "settings");
+    let Some(node) = body.get("settings") else { return Ok(Value::Map(BTreeMap::new().into())) };
+    let settings = map(table(node, &key)?, &key, &|name| resolve(ids, name), 1)?;
+    settings.check(&Limits::MAX).map_err(|e| Fault::new(node.span().start, &*key, e.to_string()))?;
+    Ok(settings)
+}
+
+/// A system's rate, Hz.
+fn rate(node: Node<'_, '_>) -> Result<f64, Wrong> {
     let hertz = quantity(node, Dimension::Frequency)?;
-    if hertz > 0.0 { Ok(hertz) } else { Err(format!("{hertz} Hz: a system's rate is above 0")) }
-}
-
-/// Which entity's motion is relative to which, to refuse cycles.
-#[derive(Default)]
-struct Frames {
-    parent: BTreeMap<EntityId, (EntityId, usize, String)>,
-}
-
-impl Frames {
-    fn note(&mut self, id: EntityId, at: usize, key: &str, parameters: &[(Path, Value)]) {
-        for (path, value) in parameters {
-            if let Value::Motion(motion) = value
-                && let Some(frame) = motion.frame
-            {
-                self.parent.insert(id, (frame, at, format!("{key}.parameters.{path}.frame")));
-            }
-        }
+    if (MIN_RATE_HZ..=MAX_RATE_HZ).contains(&hertz) {
+        return Ok(hertz);
     }
-
-    fn check(&self) -> Result<(), Fault> {
-        for (start, (_, at, key)) in &self.parent {
-            let mut here = *start;
-            for _ in 0..=self.parent.len() {
-                match self.parent.get(&here) {
-                    Some((next, ..)) if next == start => {
-                        return Err(Fault::new(*at, &**key, "cyclic: this frame is, through others, relative to itself"));
-                    }
-                    Some((next, ..)) => here = *next,
-                    None => break,
-                }
-            }
-        }
-        Ok(())
-    }
+    Err(format!("{hertz:?} Hz: a system's rate is above 0, from {MIN_RATE_HZ:e} to {MAX_RATE_HZ:e} Hz")
+        .into())
 }

@@ -7,19 +7,26 @@
 //! | any other array | List |
 //! | a table without `type` | Map: sets the parameters beneath the path |
 //! | `{ type = "TYPE", ... }` | the type named: `nil`, `uint`, `float32`, `uuid`, `ref`, `time`, `duration`, `quat`, `ramp`, `matrix`, `bytes`, `ints`, `uints`, `floats`, `floats32`, `list`, `map`, `motion` |
-use super::error::Fault;
+use super::error::{Fault, Wrong, join, one_line};
+use super::numbers::{
+    Node, duration, each, instant, integer, plain_number, quantity, single, text, unsigned, vector3,
+};
 use super::units::Dimension;
-use coeval_time::{SimDuration, SimTime};
-use coeval_value::{EntityId, Key, Matrix, Motion, MotionModel, Quat, Ramp, Value};
+use coeval_value::{EntityId, Key, Limits, Matrix, Motion, MotionModel, Quat, Ramp, Value};
 use data_encoding::BASE64;
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-type Node<'a, 'i> = &'a Spanned<DeValue<'i>>;
-
-/// Deepest nesting of arrays and tables.
-const MAX_DEPTH: usize = 16;
+/// Deepest nesting of arrays and tables: what any value may have.
+const MAX_DEPTH: usize = Limits::MAX.depth;
+const QUAT_KEYS: &[&str] = &["x", "y", "z", "w"];
+/// A rotation's norm is off by this much when its components were rounded to doubles.
+const ROUNDED: f64 = 1e-15;
+/// A rotation written with a few digits is off by less than this, and is normalized.
+const SLOPPY: f64 = 1e-3;
+/// How much of a faulty value an error repeats.
+const SHOWN: usize = 64;
 
 /// Finds the entity that a name in the text means.
 pub(crate) type Resolve<'r> = &'r dyn Fn(&str) -> Result<EntityId, String>;
@@ -33,7 +40,7 @@ pub const TYPES: &[(&str, &[&str], &str)] = &[
     ("ref", &["entity"], "a reference to an entity, by its name in this file or its id"),
     ("time", &["value"], "a sim instant with its scale: \"2028-04-25T05:30:00 TAI\""),
     ("duration", &["value"], "a length of sim time, seconds or \"5 min\""),
-    ("quat", &["x", "y", "z", "w"], "a rotation, Hamilton unit quaternion, parent_from_body"),
+    ("quat", QUAT_KEYS, "a rotation, Hamilton unit quaternion, parent_from_body"),
     ("ramp", &["value", "rate"], "a number that changes by `rate` per second of sim time"),
     ("matrix", &["rows"], "an array of rows, each an array of numbers"),
     ("bytes", &["base64"], "raw bytes in base64"),
@@ -78,19 +85,30 @@ pub const MODELS: &[(&str, MotionModel)] = &[
 ///
 /// `text` is the right-hand side of an assignment (`5.0`, `[1.0, 2.0]`, `{ type = "time", value = "…" }`); `resolve`
 /// finds the entities that references name. The error is one line.
-pub fn value_from_toml(text: &str, resolve: &dyn Fn(&str) -> Result<EntityId, String>) -> Result<Value, String> {
+pub fn value_from_toml(
+    text: &str,
+    resolve: &dyn Fn(&str) -> Result<EntityId, String>,
+) -> Result<Value, String> {
     let parsed = DeValue::parse(text).map_err(|e| {
-        format!("{text} is not a TOML value ({}): quote text as \"…\"", e.message().replace('\n', " "))
+        let shown: String = text.chars().take(SHOWN).collect();
+        one_line(&format!("{shown} is not a TOML value ({}): quote text as \"…\"", e.message().trim()))
     })?;
-    read(&parsed, "", resolve, 0).map_err(|fault| {
-        if fault.key.is_empty() { fault.message } else { format!("{}: {}", fault.key, fault.message) }
+    read(&parsed, "", resolve, 1).map_err(|fault| {
+        let at = if fault.key.is_empty() { String::new() } else { format!("{}: ", fault.key) };
+        one_line(&format!("{at}{}", fault.message))
     })
 }
 
-pub(crate) fn read(node: Node<'_, '_>, key: &str, resolve: Resolve<'_>, depth: usize) -> Result<Value, Fault> {
-    let fault = |message: String| Fault::new(node.span().start, key, message);
+/// Reads a value; `depth` is the nesting it has reached, from 1.
+pub(crate) fn read(
+    node: Node<'_, '_>,
+    key: &str,
+    resolve: Resolve<'_>,
+    depth: usize,
+) -> Result<Value, Fault> {
+    let fault = |message: Wrong| message.under(node.span().start, key);
     if depth > MAX_DEPTH {
-        return Err(fault(format!("nested deeper than {MAX_DEPTH} levels")));
+        return Err(fault(format!("nested deeper than {MAX_DEPTH} levels").into()));
     }
     Ok(match node.get_ref() {
         DeValue::Boolean(value) => Value::Bool(*value),
@@ -98,12 +116,12 @@ pub(crate) fn read(node: Node<'_, '_>, key: &str, resolve: Resolve<'_>, depth: u
         DeValue::Integer(_) => Value::Int(integer(node).map_err(fault)?),
         DeValue::Float(_) => Value::Float(plain_number(node).map_err(fault)?),
         DeValue::Datetime(_) => {
-            return Err(fault("a bare date has no time scale: write { type = \"time\", value = \"… TAI\" }".into()));
+            return Err(fault(
+                "a bare date has no time scale: write { type = \"time\", value = \"… TAI\" }".into(),
+            ));
         }
-        DeValue::Array(items) => match bare_vector(items) {
-            Some(vector) => vector,
-            None => list(items, key, resolve, depth)?,
-        },
+        DeValue::Array(items) if is_vector(items) => vector(node).map_err(fault)?,
+        DeValue::Array(items) => list(items, key, resolve, depth)?,
         DeValue::Table(table) => match table.get("type") {
             None => map(table, key, resolve, depth)?,
             Some(kind) => typed(table, kind, key, resolve, depth)?,
@@ -111,26 +129,40 @@ pub(crate) fn read(node: Node<'_, '_>, key: &str, resolve: Resolve<'_>, depth: u
     })
 }
 
-fn bare_vector(items: &[Spanned<DeValue<'_>>]) -> Option<Value> {
-    if !(2..=4).contains(&items.len()) || !items.iter().all(|item| item.get_ref().is_float()) {
-        return None;
-    }
-    let numbers: Vec<f64> = items.iter().map(plain_number).collect::<Result<_, _>>().ok()?;
-    Some(match numbers[..] {
+fn is_vector(items: &[Spanned<DeValue<'_>>]) -> bool {
+    (2..=4).contains(&items.len()) && items.iter().all(|item| item.get_ref().is_float())
+}
+
+fn vector(node: Node<'_, '_>) -> Result<Value, Wrong> {
+    Ok(match each(node, plain_number)?[..] {
         [x, y] => Value::Vec2([x, y]),
         [x, y, z] => Value::Vec3([x, y, z]),
         [x, y, z, w] => Value::Vec4([x, y, z, w]),
-        _ => return None,
+        _ => return Err("a vector has 2, 3 or 4 components".into()),
     })
 }
 
-fn list(items: &[Spanned<DeValue<'_>>], key: &str, resolve: Resolve<'_>, depth: usize) -> Result<Value, Fault> {
-    let values: Result<Vec<_>, _> =
-        items.iter().enumerate().map(|(i, item)| read(item, &format!("{key}[{i}]"), resolve, depth + 1)).collect();
+fn list(
+    items: &[Spanned<DeValue<'_>>],
+    key: &str,
+    resolve: Resolve<'_>,
+    depth: usize,
+) -> Result<Value, Fault> {
+    let values: Result<Vec<_>, _> = items
+        .iter()
+        .enumerate()
+        .map(|(i, item)| read(item, &format!("{key}[{i}]"), resolve, depth + 1))
+        .collect();
     Ok(Value::List(values?.into()))
 }
 
-fn map(table: &DeTable<'_>, key: &str, resolve: Resolve<'_>, depth: usize) -> Result<Value, Fault> {
+/// A table read as a map, whatever its keys.
+pub(crate) fn map(
+    table: &DeTable<'_>,
+    key: &str,
+    resolve: Resolve<'_>,
+    depth: usize,
+) -> Result<Value, Fault> {
     let mut entries = BTreeMap::new();
     for (name, item) in table.iter() {
         let child = join(key, name.get_ref());
@@ -177,10 +209,6 @@ pub(crate) fn check_keys(table: &DeTable<'_>, key: &str, known: &[&str], also: &
     Ok(())
 }
 
-pub(crate) fn join(key: &str, name: &str) -> String {
-    if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") }
-}
-
 /// The fields of one typed table.
 struct Fields<'a, 'i, 'r> {
     table: &'a DeTable<'i>,
@@ -195,33 +223,44 @@ impl Fields<'_, '_, '_> {
         Ok(match name {
             "nil" => Value::Nil,
             "uint" => Value::UInt(self.need("value", unsigned)?),
-            "float32" => Value::Float32(self.need("value", |n| Ok(plain_number(n)? as f32))?),
+            "float32" => Value::Float32(self.need("value", single)?),
             "uuid" => Value::Uuid(self.need("value", |n| {
-                text(n)?.parse().map_err(|e| format!("not a UUID ({e}): write xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"))
+                let wrong =
+                    |e| format!("not a UUID ({e}): write xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx").into();
+                text(n)?.parse().map_err(wrong)
             })?),
-            "ref" => Value::Entity(self.need("entity", |n| (self.resolve)(text(n)?))?),
+            "ref" => Value::Entity(self.need("entity", |n| Ok((self.resolve)(text(n)?)?))?),
             "time" => Value::Time(self.need("value", instant)?),
             "duration" => Value::Duration(self.need("value", duration)?),
-            "quat" => Value::Quat(self.quat()?),
+            "quat" => Value::Quat(quat(self.table, self.key, self.at)?),
             "ramp" => Value::Ramp(Ramp {
                 value: self.need("value", plain_number)?,
                 rate: self.need("rate", plain_number)?,
             }),
             "matrix" => Value::Matrix(self.need("rows", matrix)?.into()),
             "bytes" => Value::Bytes(self.need("base64", |n| {
-                BASE64.decode(text(n)?.as_bytes()).map(Into::into).map_err(|e| format!("not base64: {e}"))
+                BASE64
+                    .decode(text(n)?.as_bytes())
+                    .map(Into::into)
+                    .map_err(|e| format!("not base64: {e}").into())
             })?),
             "ints" => Value::Ints(self.need("values", |n| each(n, integer))?.into()),
             "uints" => Value::UInts(self.need("values", |n| each(n, unsigned))?.into()),
             "floats" => Value::Floats(self.need("values", |n| each(n, plain_number))?.into()),
-            "floats32" => Value::Floats32(self.need("values", |n| each(n, |n| Ok(plain_number(n)? as f32)))?.into()),
+            "floats32" => Value::Floats32(self.need("values", |n| each(n, single))?.into()),
             "list" => match self.field("values")?.get_ref() {
                 DeValue::Array(items) => list(items, &join(self.key, "values"), self.resolve, self.depth)?,
-                other => return Err(self.fault("values", format!("expected an array, found {}", other.type_str()))),
+                other => {
+                    return Err(
+                        self.fault("values", format!("expected an array, found {}", other.type_str()))
+                    );
+                }
             },
             "map" => match self.field("value")?.get_ref() {
                 DeValue::Table(table) => map(table, &join(self.key, "value"), self.resolve, self.depth)?,
-                other => return Err(self.fault("value", format!("expected a table, found {}", other.type_str()))),
+                other => {
+                    return Err(self.fault("value", format!("expected a table, found {}", other.type_str())));
+                }
             },
             _ => Value::Motion(Box::new(self.motion()?)),
         })
@@ -236,18 +275,17 @@ impl Fields<'_, '_, '_> {
         self.table.get(name).ok_or_else(|| self.fault(name, "missing: this type needs it".into()))
     }
 
-    fn need<T>(&self, name: &str, read: impl Fn(Node<'_, '_>) -> Result<T, String>) -> Result<T, Fault> {
-        read(self.field(name)?).map_err(|message| self.fault(name, message))
+    fn need<T>(&self, name: &str, read: impl Fn(Node<'_, '_>) -> Result<T, Wrong>) -> Result<T, Fault> {
+        let node = self.field(name)?;
+        read(node).map_err(|wrong| wrong.under(node.span().start, &join(self.key, name)))
     }
 
-    fn have<T>(&self, name: &str, read: impl Fn(Node<'_, '_>) -> Result<T, String>) -> Result<Option<T>, Fault> {
-        self.table.get(name).map(|node| read(node).map_err(|message| self.fault(name, message))).transpose()
-    }
-
-    fn quat(&self) -> Result<Quat, Fault> {
-        let part = |name| self.need(name, plain_number);
-        let quat = Quat { x: part("x")?, y: part("y")?, z: part("z")?, w: part("w")? };
-        unit(quat).map_err(|message| self.fault("w", message))
+    fn have<T>(
+        &self,
+        name: &str,
+        read: impl Fn(Node<'_, '_>) -> Result<T, Wrong>,
+    ) -> Result<Option<T>, Fault> {
+        if self.table.contains_key(name) { self.need(name, read).map(Some) } else { Ok(None) }
     }
 
     fn motion(&self) -> Result<Motion, Fault> {
@@ -256,129 +294,114 @@ impl Fields<'_, '_, '_> {
             position: vector("position", Dimension::Length)?,
             velocity: vector("velocity", Dimension::Velocity)?,
             acceleration: vector("acceleration", Dimension::Acceleration)?,
-            orientation: self.have("orientation", orientation)?,
+            orientation: self.orientation()?,
             angular_velocity: vector("angular_velocity", Dimension::AngularVelocity)?,
             angular_acceleration: vector("angular_acceleration", Dimension::AngularAcceleration)?,
             mu: self.have("mu", |n| quantity(n, Dimension::GravitationalParameter))?,
-            frame: self.have("frame", |n| (self.resolve)(text(n)?))?,
+            frame: self.have("frame", |n| Ok((self.resolve)(text(n)?)?))?,
             model: MotionModel::Static,
         };
         motion.model = self.have("model", model)?.unwrap_or_else(|| natural_model(&motion));
-        if motion.model == MotionModel::TwoBody
-            && (motion.mu.is_none() || motion.position.is_none() || motion.velocity.is_none())
-        {
-            return Err(self.fault("model", "a two-body motion needs position, velocity and mu".into()));
-        }
+        self.check_orbit(&motion)?;
         Ok(motion)
     }
-}
 
-/// The model that the components present suggest.
-fn natural_model(motion: &Motion) -> MotionModel {
-    let rotates = motion.angular_velocity.is_some();
-    match (motion.velocity.is_some(), motion.acceleration.is_some()) {
-        _ if motion.mu.is_some() => MotionModel::TwoBody,
-        (_, true) if rotates => MotionModel::Rvw,
-        (_, true) => MotionModel::Fvw,
-        _ if rotates => MotionModel::Rpw,
-        (true, false) => MotionModel::Fpw,
-        (false, false) => MotionModel::Static,
+    fn orientation(&self) -> Result<Option<Quat>, Fault> {
+        let Some(node) = self.table.get("orientation") else { return Ok(None) };
+        let key = join(self.key, "orientation");
+        let at = node.span().start;
+        let found = || {
+            Fault::new(
+                at,
+                &*key,
+                format!("expected a table {{ x, y, z, w }}, found {}", node.get_ref().type_str()),
+            )
+        };
+        let table = node.get_ref().as_table().ok_or_else(found)?;
+        check_keys(table, &key, QUAT_KEYS, &[])?;
+        quat(table, &key, at).map(Some)
+    }
+
+    /// What a two-body motion needs to be an orbit.
+    fn check_orbit(&self, motion: &Motion) -> Result<(), Fault> {
+        if motion.model != MotionModel::TwoBody {
+            return Ok(());
+        }
+        let need = |name: &str, ok: bool, what: &str| {
+            if ok { Ok(()) } else { Err(self.fault(name, what.to_owned())) }
+        };
+        need("mu", motion.mu.is_some(), "missing: a two-body motion needs it, m3/s2")?;
+        need("mu", motion.mu.is_some_and(|mu| mu > 0.0), "a two-body motion has a mu above 0")?;
+        need(
+            "position",
+            motion.position.is_some(),
+            "missing: a two-body motion needs it (mu makes a motion two-body)",
+        )?;
+        need(
+            "velocity",
+            motion.velocity.is_some(),
+            "missing: a two-body motion needs it (mu makes a motion two-body)",
+        )?;
+        let away = motion.position.is_some_and(|p| p.iter().any(|x| *x != 0.0));
+        need("position", away, "at the center of the attracting body, where no orbit is")
     }
 }
 
-fn model(node: Node<'_, '_>) -> Result<MotionModel, String> {
+/// The model that the components present suggest: that of the builders of [`Motion`], and two-body with a `mu`.
+///
+/// Body axes are never guessed: they are written as a model.
+fn natural_model(motion: &Motion) -> MotionModel {
+    if motion.mu.is_some() {
+        return MotionModel::TwoBody;
+    }
+    let mut same = Motion::default();
+    if let Some(velocity) = motion.velocity {
+        same = same.velocity(velocity);
+    }
+    if let Some(acceleration) = motion.acceleration {
+        same = same.acceleration(acceleration);
+    }
+    if let Some(turn) = motion.angular_velocity.or(motion.angular_acceleration) {
+        same = same.angular_velocity(turn);
+    }
+    same.model
+}
+
+fn model(node: Node<'_, '_>) -> Result<MotionModel, Wrong> {
     let name = text(node)?;
     MODELS.iter().find(|(known, _)| *known == name).map(|(_, model)| *model).ok_or_else(|| {
         let known: Vec<_> = MODELS.iter().map(|(known, _)| *known).collect();
-        format!("{name:?} is not a motion model; the models are {}", known.join(", "))
+        format!("{name:?} is not a motion model; the models are {}", known.join(", ")).into()
     })
 }
 
-fn orientation(node: Node<'_, '_>) -> Result<Quat, String> {
-    let table = node.get_ref().as_table().ok_or("expected a table { x, y, z, w }")?;
-    let part = |name| table.get(name).ok_or_else(|| format!("{name} is missing")).and_then(plain_number);
-    unit(Quat { x: part("x")?, y: part("y")?, z: part("z")?, w: part("w")? })
-}
-
-fn unit(quat: Quat) -> Result<Quat, String> {
-    let norm = (quat.x * quat.x + quat.y * quat.y + quat.z * quat.z + quat.w * quat.w).sqrt();
-    if (norm - 1.0).abs() < 1e-3 {
-        Ok(Quat { x: quat.x / norm, y: quat.y / norm, z: quat.z / norm, w: quat.w / norm })
+/// The rotation in the fields of `table`, which begins at `at`.
+fn quat(table: &DeTable<'_>, key: &str, at: usize) -> Result<Quat, Fault> {
+    let part = |name: &str| {
+        let child = join(key, name);
+        let node = table
+            .get(name)
+            .ok_or_else(|| Fault::new(at, &*child, "missing: a rotation has x, y, z and w"))?;
+        plain_number(node).map_err(|wrong| wrong.under(node.span().start, &child))
+    };
+    let q = Quat { x: part("x")?, y: part("y")?, z: part("z")?, w: part("w")? };
+    let norm = (q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w).sqrt();
+    if (norm - 1.0).abs() <= ROUNDED {
+        // As good as can be written; its bits stay.
+        Ok(q)
+    } else if (norm - 1.0).abs() < SLOPPY {
+        Ok(Quat { x: q.x / norm, y: q.y / norm, z: q.z / norm, w: q.w / norm })
     } else {
-        Err(format!("a rotation has norm 1, this one {norm}"))
+        Err(Fault::new(at, key, format!("a rotation has norm 1, this one {norm}")))
     }
 }
 
-fn matrix(node: Node<'_, '_>) -> Result<Matrix, String> {
+fn matrix(node: Node<'_, '_>) -> Result<Matrix, Wrong> {
     let rows = each(node, |row| each(row, plain_number))?;
     let columns = rows.first().map_or(0, Vec::len);
     if columns == 0 || rows.iter().any(|row| row.len() != columns) {
         return Err("a matrix needs rows of one length".into());
     }
-    let size = |n: usize| u16::try_from(n).map_err(|_| "a matrix has at most 65,535 rows and columns".to_owned());
+    let size = |n: usize| u16::try_from(n).map_err(|_| "a matrix has at most 65,535 rows and columns");
     Ok(Matrix { rows: size(rows.len())?, columns: size(columns)?, elements: rows.concat() })
-}
-
-fn each<T>(node: Node<'_, '_>, read: impl Fn(Node<'_, '_>) -> Result<T, String>) -> Result<Vec<T>, String> {
-    let items =
-        node.get_ref().as_array().ok_or_else(|| format!("expected an array, found {}", node.get_ref().type_str()))?;
-    items.iter().map(read).collect()
-}
-
-fn vector3(node: Node<'_, '_>, dimension: Dimension) -> Result<[f64; 3], String> {
-    let parts = each(node, |part| quantity(part, dimension))?;
-    <[f64; 3]>::try_from(parts).map_err(|parts| format!("expected 3 components, found {}", parts.len()))
-}
-
-pub(crate) fn text<'a>(node: &'a Spanned<DeValue<'_>>) -> Result<&'a str, String> {
-    node.get_ref().as_str().ok_or_else(|| format!("expected text in quotes, found {}", node.get_ref().type_str()))
-}
-
-fn digits(node: Node<'_, '_>) -> Result<(String, u32), String> {
-    let number = node
-        .get_ref()
-        .as_integer()
-        .ok_or_else(|| format!("expected an integer, found {}", node.get_ref().type_str()))?;
-    Ok((number.as_str().to_owned(), number.radix()))
-}
-
-fn integer(node: Node<'_, '_>) -> Result<i64, String> {
-    let (text, radix) = digits(node)?;
-    i64::from_str_radix(&text, radix).map_err(|_| format!("{text} does not fit 64 bits: use {{ type = \"uint\" }}"))
-}
-
-fn unsigned(node: Node<'_, '_>) -> Result<u64, String> {
-    let (text, radix) = digits(node)?;
-    u64::from_str_radix(text.trim_start_matches('+'), radix).map_err(|_| format!("{text} is not an unsigned 64-bit number"))
-}
-
-/// A number without a unit: a float, or an integer that a float holds exactly.
-pub(crate) fn plain_number(node: Node<'_, '_>) -> Result<f64, String> {
-    match node.get_ref() {
-        DeValue::Float(number) => number.as_str().parse().map_err(|_| format!("{} is not a number", number.as_str())),
-        DeValue::Integer(_) => {
-            let whole = integer(node)?;
-            let float = whole as f64;
-            if float as i128 == i128::from(whole) { Ok(float) } else { Err(format!("{whole} is not exact as a float")) }
-        }
-        other => Err(format!("expected a number, found {}", other.type_str())),
-    }
-}
-
-/// A finite number in SI, or a text with a unit of `dimension`.
-pub(crate) fn quantity(node: Node<'_, '_>, dimension: Dimension) -> Result<f64, String> {
-    let number = match node.get_ref().as_str() {
-        Some(text) => dimension.parse(text)?,
-        None => plain_number(node)?,
-    };
-    if number.is_finite() { Ok(number) } else { Err(format!("{number} is not a finite number")) }
-}
-
-pub(crate) fn instant(node: Node<'_, '_>) -> Result<SimTime, String> {
-    text(node)?.parse::<SimTime>().map_err(|e| e.to_string())
-}
-
-fn duration(node: Node<'_, '_>) -> Result<SimDuration, String> {
-    let seconds = quantity(node, Dimension::Time)?;
-    SimDuration::from_secs_f64(seconds).ok_or_else(|| format!("{seconds} s is out of range"))
 }

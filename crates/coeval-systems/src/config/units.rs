@@ -30,10 +30,14 @@ impl Dimension {
     pub const fn units(self) -> &'static [(&'static str, f64)] {
         match self {
             Self::Number => &[],
-            Self::Length => &[("m", 1.0), ("km", 1e3), ("cm", 1e-2), ("mm", 1e-3), ("ft", 0.3048), ("nmi", 1852.0)],
+            Self::Length => {
+                &[("m", 1.0), ("km", 1e3), ("cm", 1e-2), ("mm", 1e-3), ("ft", 0.3048), ("nmi", 1852.0)]
+            }
             Self::Velocity => &[("m/s", 1.0), ("km/s", 1e3), ("km/h", 1.0 / 3.6), ("kn", 1852.0 / 3600.0)],
             Self::Acceleration => &[("m/s2", 1.0), ("km/s2", 1e3)],
-            Self::AngularVelocity => &[("rad/s", 1.0), ("deg/s", DEGREE), ("rpm", std::f64::consts::PI / 30.0)],
+            Self::AngularVelocity => {
+                &[("rad/s", 1.0), ("deg/s", DEGREE), ("rpm", std::f64::consts::PI / 30.0)]
+            }
             Self::AngularAcceleration => &[("rad/s2", 1.0), ("deg/s2", DEGREE)],
             Self::GravitationalParameter => &[("m3/s2", 1.0), ("km3/s2", 1e9)],
             Self::Time => &[
@@ -51,10 +55,9 @@ impl Dimension {
 
     /// Parses `"NUMBER UNIT"` into SI.
     pub fn parse(self, text: &str) -> Result<f64, String> {
-        let (number, unit) = text
-            .trim()
-            .split_once(char::is_whitespace)
-            .ok_or_else(|| format!("{text:?} is not a quantity: write a number, a space and a unit{}", self.hint()))?;
+        let (number, unit) = text.trim().split_once(char::is_whitespace).ok_or_else(|| {
+            format!("{text:?} is not a quantity: write a number, a space and a unit{}", self.hint())
+        })?;
         let number: f64 =
             number.parse().map_err(|_| format!("{number:?} is not a number in the quantity {text:?}"))?;
         let unit = unit.trim();
@@ -68,7 +71,11 @@ impl Dimension {
 
     fn hint(self) -> String {
         let names: Vec<_> = self.units().iter().map(|(name, _)| *name).collect();
-        if names.is_empty() { ": it has none, write a plain number".to_owned() } else { format!(" ({})", names.join(", ")) }
+        if names.is_empty() {
+            ": it has none, write a plain number".to_owned()
+        } else {
+            format!(" ({})", names.join(", "))
+        }
     }
 }
 
