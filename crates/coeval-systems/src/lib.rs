@@ -5,7 +5,9 @@
 //! | [`config`] | [`SimConfig`]: entities, initial parameters, systems, genesis, from TOML |
 //! | [`system`] | [`System`]: `load`, `init`, `update`, `end`; [`Scope`] and [`Step`] |
 //! | [`runner`] | [`Runner`]: one thread per system instance, each at its own rate |
+//! | `pace` | when updates are due; what instances wait for together |
 pub mod config;
+mod pace;
 pub mod runner;
 pub mod system;
 

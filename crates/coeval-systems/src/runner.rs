@@ -1,15 +1,22 @@
 //! Runs a config's systems: one thread per instance, each at its own rate.
+//!
+//! All instances load, then all that could are initialized, then each updates at its own rate until it fails or the
+//! runner stops, then it ends.
 use crate::config::{SimConfig, SystemConfig};
+use crate::pace::{Pace, Stage, Together};
 use crate::system::{Scope, Step, System, SystemError};
 use coeval::{Context, Entity, Peer, SIM_ENTITY, SimDuration};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-type Factory = Box<dyn Fn(&SystemConfig) -> Box<dyn System> + Send + Sync>;
+type Factory = Arc<dyn Fn(&SystemConfig) -> Box<dyn System> + Send + Sync>;
+
+/// How long dropping [`Running`] waits for the instances to end.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The systems a program can run, by the kind that configs name.
 #[derive(Default)]
@@ -34,6 +41,14 @@ pub enum StartError {
         /// The system.
         system: String,
     },
+    /// The rate is not a number above 0.
+    #[error("system {system:?}: a rate of {rate_hz} Hz: give a finite one above 0")]
+    Rate {
+        /// The system.
+        system: String,
+        /// The rate.
+        rate_hz: f64,
+    },
     /// A thread could not be started.
     #[error("system {system:?}: no thread: {source}")]
     Thread {
@@ -57,12 +72,15 @@ pub struct Ended {
     pub failure: Option<String>,
 }
 
-/// Running systems; stops them when dropped.
+/// Running systems. Dropping it tells them to stop and waits up to a second for their `end`;
+/// [`stop`](Self::stop) says how it went.
 pub struct Running {
-    stop: Vec<Sender<()>>,
+    together: Arc<Together>,
     threads: Vec<JoinHandle<()>>,
-    ended: Receiver<Ended>,
-    instances: Vec<(String, Option<String>)>,
+    ended: Receiver<(usize, Ended)>,
+    names: Vec<String>,
+    /// Those whose end was not told of yet.
+    running: BTreeSet<usize>,
 }
 
 impl Runner {
@@ -71,61 +89,77 @@ impl Runner {
         Self::default()
     }
 
-    /// Makes `kind` known: `make` builds one instance.
+    /// Makes `kind` known: `make` builds one instance, on that instance's thread, as the first part of its `load`.
     #[must_use]
     pub fn register<S, F>(mut self, kind: &str, make: F) -> Self
     where
         S: System + 'static,
         F: Fn(&SystemConfig) -> S + Send + Sync + 'static,
     {
-        self.kinds.insert(kind.to_owned(), Box::new(move |config| Box::new(make(config))));
+        self.kinds.insert(kind.to_owned(), Arc::new(move |config| Box::new(make(config))));
         self
     }
 
     /// Starts an instance for every entity that a known system's tags name. Systems of kinds that are not registered
     /// are left to other programs.
     pub fn start(&self, peer: &Peer, config: &SimConfig) -> Result<Running, StartError> {
-        let mut scopes = Vec::new();
-        for system in &config.systems {
-            let Some(factory) = self.kinds.get(&system.kind) else {
-                tracing::info!(system = system.name, kind = system.kind, "not run here: the kind is not registered");
-                continue;
-            };
-            for entity in applied_to(peer, config, system)? {
-                scopes.push((factory(system), system, entity));
-            }
-        }
+        let planned = self.plan(peer, config)?;
+        let together = Arc::new(Together::new(planned.len()));
         let (report, ended) = mpsc::channel();
-        let mut running = Running { stop: Vec::new(), threads: Vec::new(), ended, instances: Vec::new() };
-        for (behavior, system, entity) in scopes {
-            let entity_name = entity.as_ref().map(|(name, _)| name.clone());
-            let scope = Scope {
-                peer: peer.clone(),
-                entity: entity.map(|(_, entity)| entity),
-                system: system.name.clone(),
-                settings: system.settings.clone(),
-            };
-            let (stop, stopped) = mpsc::channel();
-            let instance = Instance {
-                behavior,
-                scope,
-                entity_name: entity_name.clone(),
-                period: Duration::from_secs_f64(1.0 / system.rate_hz),
-                stopped,
-            };
+        let mut running = Running {
+            together: Arc::clone(&together),
+            threads: Vec::new(),
+            ended,
+            names: Vec::new(),
+            running: BTreeSet::new(),
+        };
+        for (index, (make, place, config)) in planned.into_iter().enumerate() {
+            let (system, name) = (config.name.clone(), label(&config.name, place.entity_name.as_deref()));
+            let together = Arc::clone(&together);
+            let instance = Instance { behavior: None, make, place, config, name: name.clone(), together };
             let report = report.clone();
-            let thread = std::thread::Builder::new()
-                .name(format!("coeval-{}", system.name))
-                .spawn(move || {
-                    // The receiver may be gone when the runner was dropped; nobody is left to tell then.
-                    let _ = report.send(instance.live());
-                })
-                .map_err(|source| StartError::Thread { system: system.name.clone(), source })?;
-            running.stop.push(stop);
-            running.threads.push(thread);
-            running.instances.push((system.name.clone(), entity_name));
+            // An operating system's thread name holds no zero byte, which a config made by hand may have.
+            let thread = std::thread::Builder::new().name(format!("coeval-{}", system.replace('\0', "")));
+            let thread = thread.spawn(move || {
+                let end = instance.live();
+                // The receiver may be gone when the runner was dropped; nobody is left to tell then.
+                let _ = report.send((index, end));
+            });
+            // On an error the instances started so far are told to stop before any gets beyond `load`.
+            running.threads.push(thread.map_err(|source| StartError::Thread { system, source })?);
+            running.names.push(name);
+            running.running.insert(index);
         }
         Ok(running)
+    }
+
+    /// The instances to start: each with how it is made, and where it works.
+    fn plan(
+        &self,
+        peer: &Peer,
+        config: &SimConfig,
+    ) -> Result<Vec<(Factory, Place, SystemConfig)>, StartError> {
+        let mut planned = Vec::new();
+        for system in &config.systems {
+            let Some(factory) = self.kinds.get(&system.kind) else {
+                tracing::info!(
+                    system = system.name,
+                    kind = system.kind,
+                    "not run here: the kind is not registered"
+                );
+                continue;
+            };
+            if !(system.rate_hz > 0.0 && system.rate_hz.is_finite()) {
+                return Err(StartError::Rate { system: system.name.clone(), rate_hz: system.rate_hz });
+            }
+            for applied in applied_to(peer, config, system)? {
+                let (entity_name, entity) = applied.unzip();
+                let (system_name, settings) = (system.name.clone(), system.settings.clone());
+                let scope = Scope { peer: peer.clone(), entity, system: system_name, settings };
+                planned.push((Arc::clone(factory), Place { scope, entity_name }, system.clone()));
+            }
+        }
+        Ok(planned)
     }
 }
 
@@ -153,34 +187,57 @@ fn applied_to(peer: &Peer, config: &SimConfig, system: &SystemConfig) -> Result<
 impl Running {
     /// How many instances were started.
     pub fn instances(&self) -> usize {
-        self.instances.len()
+        self.names.len()
     }
 
     /// An instance that has ended since the last call, if any.
     pub fn poll_ended(&mut self) -> Option<Ended> {
-        self.ended.try_recv().ok()
+        let (index, end) = self.ended.try_recv().ok()?;
+        self.running.remove(&index);
+        Some(end)
     }
 
-    /// Stops all instances and waits up to `timeout` for their `end`. The error names those that did not end.
+    /// Stops all instances and waits up to `timeout` for their `end`. Returns how each ended that
+    /// [`poll_ended`](Self::poll_ended) has not told of, in the order they ended.
+    ///
+    /// # Errors
+    /// Names the instances that did not end in time.
     pub fn stop(mut self, timeout: Duration) -> Result<Vec<Ended>, StopError> {
-        self.stop.clear();
-        let deadline = Instant::now() + timeout;
-        let mut waiting = std::mem::take(&mut self.instances);
-        let mut ended = Vec::new();
-        while !waiting.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(end) = self.ended.recv_timeout(left) else { break };
-            waiting.retain(|(system, entity)| (system, entity) != (&end.system, &end.entity));
-            ended.push(end);
-        }
-        if waiting.is_empty() {
+        let ended = self.wind_down(timeout);
+        if self.running.is_empty() {
             for thread in self.threads.drain(..) {
                 // Panics are caught inside; a thread that reported is about to finish.
                 let _ = thread.join();
             }
             return Ok(ended);
         }
-        Err(StopError { timeout, hanging: waiting.into_iter().map(|(system, entity)| label(&system, entity.as_deref())).collect() })
+        let hanging =
+            std::mem::take(&mut self.running).iter().map(|index| self.names[*index].clone()).collect();
+        Err(StopError { timeout, ended, hanging })
+    }
+
+    /// Tells all to stop, and waits for them.
+    fn wind_down(&mut self, timeout: Duration) -> Vec<Ended> {
+        self.together.stop();
+        let begun = Instant::now();
+        let mut ended = Vec::new();
+        while !self.running.is_empty() {
+            let Ok((index, end)) = self.ended.recv_timeout(timeout.saturating_sub(begun.elapsed())) else {
+                break;
+            };
+            self.running.remove(&index);
+            ended.push(end);
+        }
+        ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.wind_down(FAREWELL);
+        for index in &self.running {
+            tracing::warn!(system = self.names[*index], "did not end in time; left behind");
+        }
     }
 }
 
@@ -190,7 +247,9 @@ impl Running {
 pub struct StopError {
     /// How long was waited.
     pub timeout: Duration,
-    /// Their names.
+    /// How the others ended, as [`Running::stop`] returns it.
+    pub ended: Vec<Ended>,
+    /// The names of those that hang: `SYSTEM`, or `SYSTEM on ENTITY`.
     pub hanging: Vec<String>,
 }
 
@@ -198,71 +257,109 @@ fn label(system: &str, entity: Option<&str>) -> String {
     entity.map_or_else(|| system.to_owned(), |entity| format!("{system} on {entity}"))
 }
 
-struct Instance {
-    behavior: Box<dyn System>,
+/// Where an instance works, and what the entity is called in the config.
+struct Place {
     scope: Scope,
     entity_name: Option<String>,
-    period: Duration,
-    stopped: Receiver<()>,
+}
+
+/// One system on one entity, on its own thread.
+struct Instance {
+    behavior: Option<Box<dyn System>>,
+    make: Factory,
+    place: Place,
+    config: SystemConfig,
+    name: String,
+    together: Arc<Together>,
 }
 
 impl Instance {
     fn live(mut self) -> Ended {
         let mut updates = 0;
-        let mut failure = self.phase("load", |behavior, scope| behavior.load(scope));
-        if failure.is_none() {
-            failure = self.phase("init", |behavior, scope| behavior.init(scope));
-            if failure.is_none() {
-                failure = self.run(&mut updates);
-                let ending = self.phase("end", |behavior, scope| behavior.end(scope));
-                failure = failure.or(ending);
-            }
+        let mut failure = self.load();
+        self.together.pass(Stage::Load);
+        let going = failure.is_none() && self.together.wait(Stage::Load);
+        if going {
+            failure = self.phase("init", None, |behavior, scope| behavior.init(scope));
         }
-        Ended { system: self.scope.system, entity: self.entity_name, updates, failure }
+        self.together.pass(Stage::Init);
+        if going && failure.is_none() {
+            if self.together.wait(Stage::Init) {
+                failure = self.run(&mut updates);
+            }
+            let ending = self.phase("end", None, |behavior, scope| behavior.end(scope));
+            failure = failure.or(ending);
+        }
+        let behavior = self.behavior.take();
+        let dropped = self.guarded("drop", None, move |_, _| {
+            drop(behavior);
+            Ok(())
+        });
+        let Place { scope, entity_name } = self.place;
+        Ended { system: scope.system, entity: entity_name, updates, failure: failure.or(dropped) }
     }
 
+    fn load(&mut self) -> Option<String> {
+        let (make, config) = (Arc::clone(&self.make), self.config.clone());
+        let made = self.guarded("load", None, move |behavior, _| {
+            *behavior = Some(make(&config));
+            Ok(())
+        });
+        made.or_else(|| self.phase("load", None, |behavior, scope| behavior.load(scope)))
+    }
+
+    /// Updates until one fails or the runner stops.
     fn run(&mut self, updates: &mut u64) -> Option<String> {
-        let mut due = Instant::now();
+        let start = Instant::now();
+        let mut pace = Pace::new(self.config.rate_hz);
         let mut before: Option<Context> = None;
         let mut skipped = 0;
-        loop {
-            let context = self.scope.peer.context();
+        while self.together.wait_until(start, pace.due()) {
+            let context = self.place.scope.peer.context();
             let dt = before.map_or(SimDuration::ZERO, |before| sim_step(before, context));
             let step = Step { context, dt, skipped };
-            let failure = self.phase("update", |behavior, scope| behavior.update(scope, step));
+            let failure = self.phase("update", Some(context), |behavior, scope| behavior.update(scope, step));
             if failure.is_some() {
                 return failure;
             }
             *updates += 1;
             before = Some(context);
-            due += self.period;
-            let late = Instant::now().saturating_duration_since(due);
-            // What was missed is skipped, not caught up, so that a slow system cannot spiral.
-            skipped = (late.as_secs_f64() / self.period.as_secs_f64()) as u64;
-            due += self.period.saturating_mul(u32::try_from(skipped).unwrap_or(u32::MAX));
-            match self.stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Err(RecvTimeoutError::Timeout) => {}
-                _ => return None,
-            }
+            skipped = pace.advance(start.elapsed());
         }
+        None
     }
 
-    /// Runs one phase; an error or a panic is logged with the instance's name and context time.
+    /// Runs one phase of the behavior.
     fn phase(
         &mut self,
         phase: &str,
+        context: Option<Context>,
         act: impl FnOnce(&mut dyn System, &Scope) -> Result<(), SystemError>,
     ) -> Option<String> {
-        let outcome = catch_unwind(AssertUnwindSafe(|| act(self.behavior.as_mut(), &self.scope)));
-        let what = match outcome {
+        self.guarded(phase, context, |behavior, scope| match behavior {
+            Some(behavior) => act(behavior.as_mut(), scope),
+            None => Ok(()),
+        })
+    }
+
+    /// Runs foreign code; an error or a panic is logged with the instance's name and context time.
+    fn guarded(
+        &mut self,
+        phase: &str,
+        context: Option<Context>,
+        act: impl FnOnce(&mut Option<Box<dyn System>>, &Scope) -> Result<(), SystemError>,
+    ) -> Option<String> {
+        let scope = &self.place.scope;
+        let sim = context.unwrap_or_else(|| scope.peer.context()).sim;
+        // The error's own `Display` is foreign code too.
+        let run = AssertUnwindSafe(|| act(&mut self.behavior, scope).map_err(|error| error.to_string()));
+        let what = match catch_unwind(run) {
             Ok(Ok(())) => return None,
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => error,
             Err(panic) => format!("panicked: {}", panic_text(panic.as_ref())),
         };
-        let name = label(&self.scope.system, self.entity_name.as_deref());
-        let sim = self.scope.peer.context().sim;
-        tracing::error!(system = name, phase, %sim, "{what}");
-        Some(format!("{name}: {phase} at {sim}: {what}"))
+        tracing::error!(system = self.name, phase, %sim, "{what}");
+        Some(format!("{}: {phase} at {sim}: {what}", self.name))
     }
 }
 
@@ -282,4 +379,3 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")
 }
-

@@ -7,8 +7,9 @@ pub type SystemError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Behavior that runs on a thread of its own, once per entity it is applied to.
 ///
-/// `load`, `init`, then `update` at the declared rate until the runner stops, then `end`. An error or a panic in one
-/// instance ends that instance alone; `end` runs for every instance whose `init` succeeded.
+/// First every instance of a runner does `load`; then all that could do `init`; then each does `update` at its declared
+/// rate until it fails or the runner stops; then `end`. An error or a panic in one instance ends that instance alone.
+/// `end` runs for every instance whose `init` succeeded, also after a failed `update`, and for no other.
 pub trait System: Send {
     /// Reads resources. Nothing of the world may be assumed yet.
     fn load(&mut self, scope: &Scope) -> Result<(), SystemError> {
@@ -22,7 +23,8 @@ pub trait System: Send {
         Ok(())
     }
 
-    /// Acts at `step.context`. Called at the declared rate of wall time, also while sim time stands still.
+    /// Acts at `step.context`. Called at the declared rate of wall time, also while sim time stands still; updates that
+    /// are due while one still runs are skipped and counted.
     fn update(&mut self, scope: &Scope, step: Step) -> Result<(), SystemError>;
 
     /// Cleans up.
@@ -60,9 +62,9 @@ pub struct Scope {
 impl Scope {
     /// The entity it is applied to, or an error that says the system needs tags.
     pub fn entity(&self) -> Result<&Entity, SystemError> {
-        self.entity
-            .as_ref()
-            .ok_or_else(|| format!("system {:?} works on entities: give it tags in the config", self.system).into())
+        self.entity.as_ref().ok_or_else(|| {
+            format!("system {:?} works on entities: give it tags in the config", self.system).into()
+        })
     }
 }
 
