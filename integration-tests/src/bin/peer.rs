@@ -32,14 +32,14 @@ fn main() -> Outcome<()> {
         let command: Json = serde_json::from_str(&line?)?;
         if command["do"] == "leave" {
             let left = program.peer.leave(Duration::from_secs(5));
-            return tell(&left.map_or_else(|error| complaint(&error.into()), |()| json!({})));
+            return tell(&left.map_or_else(|error| complaint(&error), |()| json!({})));
         }
-        tell(&program.act(&command).unwrap_or_else(|error| complaint(&error)))?;
+        tell(&program.act(&command).unwrap_or_else(|error| complaint(&*error)))?;
     }
     Ok(())
 }
 
-fn complaint(error: &Box<dyn std::error::Error>) -> Json {
+fn complaint(error: &(dyn std::error::Error + 'static)) -> Json {
     let kind = error.downcast_ref::<coeval::Error>().map(|error| format!("{:?}", error.kind()));
     json!({ "error": error.to_string(), "kind": kind })
 }

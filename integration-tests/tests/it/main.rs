@@ -8,6 +8,7 @@
 //! | `motion` | what remote readers see of things that move |
 //! | `events` | exactly once, in order, nobody else's |
 //! | `batches` | never torn |
+//! | `sessions` | who is who, what a world starts with, several writers |
 //! | `misuse` | bad input, wrong order, wrong session |
 mod batches;
 mod clock;
@@ -17,3 +18,4 @@ mod misuse;
 mod motion;
 mod networks;
 mod processes;
+mod sessions;

@@ -82,6 +82,33 @@ fn a_jump_moves_time_not_state() {
     assert!((x - want_x).hypot(y - want_y) < 10.0, "{x} {y}, not {want_x} {want_y}");
 }
 
+/// Case 23.
+#[test]
+fn an_orbit_at_a_million_times_real_time_is_the_closed_form() {
+    let a = Peer::host("a").peer_name("a").start(at(0.0)).conditioner(bad_net(50, 0.0)).open().unwrap();
+    let b = join(&a, "b");
+    let (radius, mu) = (6_778_137.0_f64, 3.986_004_418e14_f64);
+    let speed = (mu / radius).sqrt();
+    let station = a.create_entity("station").unwrap();
+    let written = a.context();
+    station.set(written, "motion", Motion::orbit([radius, 0.0, 0.0], [0.0, speed, 0.0], mu)).unwrap();
+    a.clock().set_scale(1e6).unwrap();
+    converge(&[&a, &b]);
+    let param = b.entity("station").unwrap().param::<Motion>("motion").unwrap();
+    for n in 0..200 {
+        let day = SimDuration::from_secs_f64(86_400.0 * f64::from(n) * 0.15).unwrap();
+        let context = if n % 20 == 0 { b.context() } else { b.context().at(written.sim.saturating_add(day)) };
+        let seconds = context.sim.seconds_since(written.sim);
+        if seconds > 30.0 * 86_400.0 {
+            continue;
+        }
+        let [x, y, z] = param.get(context).unwrap().position.unwrap();
+        let angle = speed / radius * seconds;
+        let off = (x - radius * angle.cos()).hypot(y - radius * angle.sin()).hypot(z);
+        assert!(off < 0.01, "{off} m off after {seconds} s");
+    }
+}
+
 /// Case 20.
 #[test]
 fn a_read_follows_the_newest_branch_after_turning_round() {
