@@ -96,6 +96,10 @@ impl Events {
     }
 
     /// Sends a command to one peer and waits up to `timeout` for the answer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when the peer is not there, or is lost before it answers (whether it has done what it
+    /// was told is not known then); [`ErrorKind::Timeout`]; [`ErrorKind::Busy`] as for [`send`](Self::send).
     pub fn command(&self, topic: &str, to: NodeId, value: impl Into<Value>, timeout: Duration) -> Result<Outcome> {
         let deadline = Instant::now() + timeout;
         let sim = self.shared.context().sim;
@@ -103,16 +107,22 @@ impl Events {
         let hub = &self.shared.hub;
         let answered = hub.wait_until(deadline, |state| {
             let outcome = state.outcomes.remove(&(to, number));
-            (outcome.is_some() || hub.stopped().is_some()).then_some(outcome)
+            let lost = !state.expected.contains(&(to, number));
+            (outcome.is_some() || lost || hub.stopped().is_some()).then_some(outcome)
         });
         // At once: an answer that comes now is expected no more and must not be kept.
         let late = hub.update(|state| {
             state.expected.remove(&(to, number));
             state.outcomes.remove(&(to, number))
         });
+        let answered_nothing = answered.is_some();
         let outcome = answered.flatten().or(late);
         if outcome.is_none() {
             self.shared.check_running()?;
+            if answered_nothing {
+                let message = format!("the peer left or was lost and did not answer the command {topic:?}");
+                return Err(Error::new(ErrorKind::NotFound, message));
+            }
         }
         outcome.ok_or_else(|| {
             Error::new(ErrorKind::Timeout, format!("no answer to the command {topic:?} within {timeout:?}"))

@@ -91,6 +91,8 @@ impl Hub {
                 tracing::info!(?node, left, "peer is gone");
                 self.update(|state| {
                     state.clocks.remove(&node);
+                    // Nobody answers these any more: whoever waits sees that they are expected no longer.
+                    state.expected.retain(|(to, _)| *to != node);
                     state.present.remove(&node)
                 });
             }

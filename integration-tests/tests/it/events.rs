@@ -99,6 +99,20 @@ fn a_command_does_not_outwait_its_peer() {
     assert!(took < Duration::from_secs(60));
 }
 
+/// Nor the one that it waits for.
+#[test]
+fn a_command_does_not_outwait_who_should_answer() {
+    let [a, b] = mesh(["a", "b"]);
+    let (events, to) = (a.events(), b.node());
+    let waiting = std::thread::spawn(move || events.command("deploy", to, 1_i64, Duration::from_secs(600)));
+    let heard = b.events().subscribe("deploy");
+    // It may have come before the subscription.
+    heard.wait(Duration::from_millis(500));
+    b.leave(Duration::from_secs(5)).unwrap();
+    eventually("the command ends", || waiting.is_finished());
+    assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::NotFound);
+}
+
 #[test]
 fn too_many_events_are_refused_not_lost() {
     let peers = mesh(["a", "b"]);
