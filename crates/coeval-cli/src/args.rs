@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Many independent programs, one simulated world, one time: host a session, join it, look at it, change it.
 #[derive(Debug, Parser)]
-#[command(name = "coeval", version, after_help = TOP_HELP, max_term_width = 110)]
+#[command(name = "coeval", bin_name = "coeval", version, after_help = TOP_HELP, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -19,7 +19,7 @@ pub(crate) struct Cli {
 
 const TOP_HELP: &str = "\
 Examples:
-  coeval demo                                  three programs share flights and orbits over a bad link
+  coeval demo                                  flights and orbits, shared over a bad link
   coeval host world.toml --invite-file invite  host a session
   export COEVAL_INVITE=$(cat invite)           all commands below read it
   coeval ls                                    what is there
@@ -325,30 +325,41 @@ pub(crate) struct ClockArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ClockVerb {
     /// Sim time, rate, what holds it, and session wall time (the default).
+    #[command(after_help = "Examples:\n  coeval clock show --json")]
     Show,
     /// Set the sim seconds per wall second: any finite number.
+    #[command(after_help = "Examples:\n  coeval clock scale 1000\n  coeval clock scale -1    backward")]
     Scale {
         /// The number.
         #[arg(value_name = "N", value_parser = parse::scale, allow_hyphen_values = true)]
         scale: f64,
     },
     /// Hold sim time, whatever the scale.
+    #[command(after_help = "Examples:\n  coeval clock pause")]
     Pause,
     /// End a pause or a stop.
+    #[command(after_help = "Examples:\n  coeval clock resume")]
     Resume,
     /// Move sim time to a date, or by a length like -100y.
+    #[command(
+        after_help = "Examples:\n  coeval clock jump -100y\n  coeval clock jump '2016-12-31T23:59:60.5Z'"
+    )]
     Jump {
         /// A date with its scale, or a signed length.
         #[arg(value_name = "TIME|±LENGTH", allow_hyphen_values = true)]
         to: When,
     },
     /// Stop exactly at a sim time, once, when the clock gets there.
+    #[command(
+        after_help = "Examples:\n  coeval clock stop-at +1h\n  coeval clock stop-at '2028-04-25T06:00:00 TAI'"
+    )]
     StopAt {
         /// A date with its scale, or a signed length from now.
         #[arg(value_name = "TIME|±LENGTH", allow_hyphen_values = true)]
         at: When,
     },
     /// All changes so far: when, what, by whom, from and to what.
+    #[command(after_help = "Examples:\n  coeval clock log")]
     Log,
 }
 

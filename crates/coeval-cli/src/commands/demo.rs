@@ -49,6 +49,17 @@ fn reasons(summary: &Summary) -> Vec<String> {
             ),
         ),
         (summary.sight_agrees, "range and elevation of the satellite differ between processes".to_owned()),
+        (
+            summary.held_a_century_away > 0 && summary.followed_a_century_away > 0,
+            "nothing was read a century away".to_owned(),
+        ),
+        (
+            summary.astray_a_century_away == 0,
+            format!(
+                "{} reads a century away were neither held nor on their orbit",
+                summary.astray_a_century_away
+            ),
+        ),
     ];
     promises.into_iter().filter(|(kept, _)| !kept).map(|(_, reason)| reason).collect()
 }
@@ -81,6 +92,18 @@ fn report(summary: &Summary, output: Output) -> Outcome {
                 "worst position, of what is allowed".to_owned(),
                 format!("{:.3} of {:.3} m", summary.max_position_error_m, summary.allowed_position_error_m),
                 yes(summary.checks > 0 && summary.max_position_error_m <= summary.allowed_position_error_m),
+            ],
+            [
+                "a century away: flights held, satellites on their orbits, astray".to_owned(),
+                format!(
+                    "{}, {}, {}",
+                    summary.held_a_century_away,
+                    summary.followed_a_century_away,
+                    summary.astray_a_century_away
+                ),
+                yes(summary.held_a_century_away > 0
+                    && summary.followed_a_century_away > 0
+                    && summary.astray_a_century_away == 0),
             ],
             [
                 "range and elevation of a satellite, both processes".to_owned(),

@@ -1,6 +1,6 @@
 //! Runs the real command in real processes, for the tests of this directory.
 use serde_json::Value as Json;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -79,6 +79,44 @@ impl Running {
             assert!(Instant::now() < give_up, "it does not end");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+}
+
+/// A process whose reader goes before it ends.
+pub(crate) struct Reader(Child);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // It may be gone already; there is nobody to tell.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Reader {
+    /// Starts the command.
+    pub(crate) fn start(invite: &str, arguments: &[&str]) -> Self {
+        let mut command = command(Some(invite), arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().expect("the command starts"))
+    }
+
+    /// Closes the reading end of its standard output.
+    pub(crate) fn go(&mut self) {
+        drop(self.0.stdout.take());
+    }
+
+    /// Whether it has not ended yet.
+    pub(crate) fn runs(&mut self) -> bool {
+        self.0.try_wait().expect("it can be waited for").is_none()
+    }
+
+    /// Its exit code, and what it said on standard error.
+    pub(crate) fn end(&mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        let mut error = self.0.stderr.take().expect("its standard error is piped");
+        error.read_to_string(&mut said).expect("UTF-8");
+        (self.0.wait().expect("it ends").code(), said)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The command over real processes: host, join, look, change, and go on when the host is killed.
 
-use crate::common::{Running, coeval, config, eventually, file, host, join, json};
+use crate::common::{PATIENCE, Reader, Running, coeval, config, eventually, file, host, join, json};
 use serde_json::json;
+use std::time::Instant;
 
 #[test]
 fn what_one_process_sets_another_gets() {
@@ -130,6 +131,21 @@ fn a_watch_for_scripts_ends_by_count_and_by_time() {
     let ran = coeval(Some(&invite), &["watch", "--count", "1", "--for", "0.5"]);
     ran.fails(4, &["0 of 1"]);
     assert_eq!(coeval(Some(&invite), &["watch", "--for", "0.5"]).ok(), "");
+}
+
+#[test]
+fn a_reader_that_goes_ends_a_command_quietly() {
+    let (_host, invite) = host(&["--name", "sandbox"]);
+    json(&invite, &["set", "probe/mass", "0.0", "--create"]);
+    let mut watch = Reader::start(&invite, &["watch"]);
+    watch.go();
+    let (mut number, began) = (0, Instant::now());
+    while watch.runs() {
+        assert!(began.elapsed() < PATIENCE, "it goes on for nobody");
+        number += 1;
+        json(&invite, &["set", "probe/mass", &format!("{number}.0")]);
+    }
+    assert_eq!(watch.end(), (Some(0), String::new()));
 }
 
 #[test]
