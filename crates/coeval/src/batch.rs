@@ -31,9 +31,13 @@ impl Batch {
 
     /// Makes an entity called `name`; its id can be used by what follows in the batch.
     pub fn create(&mut self, name: &str) -> Result<EntityId> {
-        let here = self.steps.iter().any(|step| matches!(step, Step::Create(_, Some(other)) if other == name));
+        let here =
+            self.steps.iter().any(|step| matches!(step, Step::Create(_, Some(other)) if other == name));
         if here || !matches!(self.shared.store.entity_named(name), Err(LookupError::NoSuchName(_))) {
-            return Err(Error::new(ErrorKind::Exists, format!("an entity {name:?} exists already: choose another name")));
+            return Err(Error::new(
+                ErrorKind::Exists,
+                format!("an entity {name:?} exists already: choose another name"),
+            ));
         }
         let id = EntityId::v7(self.context.wall.as_nanos() / 1_000_000, rand::random());
         self.steps.push(Step::Create(id, Some(name.to_owned())));
@@ -54,7 +58,12 @@ impl Batch {
     }
 
     /// Replaces what is beneath a path by a map.
-    pub fn replace(&mut self, entity: EntityId, path: impl IntoPath, map: BTreeMap<Key, Value>) -> Result<()> {
+    pub fn replace(
+        &mut self,
+        entity: EntityId,
+        path: impl IntoPath,
+        map: BTreeMap<Key, Value>,
+    ) -> Result<()> {
         self.set(entity, path, Value::Map(Arc::new(map)))
     }
 

@@ -2,7 +2,8 @@
 use crate::peer::Shared;
 use crate::{Error, Result};
 use coeval_time::{
-    Changes, ClockChange, ClockState, Context, EditId, EditKind, LoggedEdit as Logged, SimDuration, SimTime, WallTime,
+    Changes, ClockChange, ClockState, Context, EditId, EditKind, LoggedEdit as Logged, SimDuration, SimTime,
+    WallTime,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +118,10 @@ impl SimClock {
     /// A subscription to the clock's changes from now on.
     pub fn changes(&self) -> ClockChanges {
         let now = self.shared.now();
-        ClockChanges { shared: Arc::clone(&self.shared), cursor: self.shared.clock.changes_since(u64::MAX, now).next }
+        ClockChanges {
+            shared: Arc::clone(&self.shared),
+            cursor: self.shared.clock.changes_since(u64::MAX, now).next,
+        }
     }
 
     fn when(&self) -> WallTime {

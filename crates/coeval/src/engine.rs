@@ -1,8 +1,8 @@
 //! The machine that the I/O thread runs: nothing until the session's facts are known, the replication engine then.
 use crate::gate::Gate;
 use crate::hub::Hub;
-use coeval_quic::MonoClock;
 use coeval_merge::Replica;
+use coeval_quic::MonoClock;
 use coeval_store::Store;
 use coeval_sync::{Config, Effect, Input, LinkPeer, Machine, Notice, Now, Sync};
 use coeval_time::{Clock, MonoTime, Observed, PingSample, SessionWall, WallDuration, WallRole};
@@ -33,7 +33,13 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(me: LinkPeer, gate: Arc<Gate>, hub: Arc<Hub>, wall: Arc<SessionWall>, joining: bool) -> Self {
+    pub(crate) fn new(
+        me: LinkPeer,
+        gate: Arc<Gate>,
+        hub: Arc<Hub>,
+        wall: Arc<SessionWall>,
+        joining: bool,
+    ) -> Self {
         Self { sync: None, me, reachable: false, gate, hub, wall, clock: None, learned: 0, joining }
     }
 
@@ -52,7 +58,12 @@ impl Engine {
     }
 
     /// Tells where others can dial this peer: known once the socket is bound.
-    pub(crate) fn reachable_at(&mut self, addresses: Vec<String>, now: Now, rng: &mut dyn RngCore) -> Vec<Effect> {
+    pub(crate) fn reachable_at(
+        &mut self,
+        addresses: Vec<String>,
+        now: Now,
+        rng: &mut dyn RngCore,
+    ) -> Vec<Effect> {
         self.me.addresses = addresses;
         self.reachable = true;
         // What was written before rang a bell that nobody answered.
@@ -133,7 +144,8 @@ impl Engine {
         let members = self.gate.members();
         let mine = members.iter().position(|member| member.node == self.me.node);
         let linked = |member: &crate::gate::Member| {
-            member.node == self.me.node || self.sync.as_ref().is_some_and(|sync| sync.link_to(member.node).is_some())
+            member.node == self.me.node
+                || self.sync.as_ref().is_some_and(|sync| sync.link_to(member.node).is_some())
         };
         let reference = members.iter().position(linked);
         let now = MonoClock::now();

@@ -87,7 +87,9 @@ impl Entity {
     /// All parameters at the context's sim time, as one map.
     pub fn map(&self, context: Context) -> Result<Value> {
         let map = self.shared.store.entity_map(context, self.id);
-        map.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("entity {} does not exist (any more)", self.id)))
+        map.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("entity {} does not exist (any more)", self.id))
+        })
     }
 
     /// Removes the parameter at `path` and what is beneath it. Removing what is not there changes nothing.

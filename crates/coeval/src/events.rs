@@ -100,7 +100,13 @@ impl Events {
     /// # Errors
     /// [`ErrorKind::NotFound`] when the peer is not there, or is lost before it answers (whether it has done what it
     /// was told is not known then); [`ErrorKind::Timeout`]; [`ErrorKind::Busy`] as for [`send`](Self::send).
-    pub fn command(&self, topic: &str, to: NodeId, value: impl Into<Value>, timeout: Duration) -> Result<Outcome> {
+    pub fn command(
+        &self,
+        topic: &str,
+        to: NodeId,
+        value: impl Into<Value>,
+        timeout: Duration,
+    ) -> Result<Outcome> {
         let deadline = Instant::now() + timeout;
         let sim = self.shared.context().sim;
         let number = self.shared.send_event(topic, Target::Peer(to), value.into(), sim, true)?;
@@ -137,11 +143,16 @@ impl Events {
     pub fn delivered(&self, timeout: Duration) -> Result<()> {
         let deadline = Instant::now() + timeout;
         loop {
-            let asked = self.shared.io.ask(|engine, _, _| (engine.with_sync(|sync| sync.events_waiting()), Vec::new()));
+            let asked = self
+                .shared
+                .io
+                .ask(|engine, _, _| (engine.with_sync(|sync| sync.events_waiting()), Vec::new()));
             match asked? {
                 0 => return Ok(()),
                 waiting if Instant::now() >= deadline => {
-                    let message = format!("{waiting} events not acknowledged within {timeout:?}: look at the peers' links");
+                    let message = format!(
+                        "{waiting} events not acknowledged within {timeout:?}: look at the peers' links"
+                    );
                     return Err(Error::new(ErrorKind::Timeout, message));
                 }
                 _ => std::thread::sleep(Duration::from_millis(1)),

@@ -27,10 +27,20 @@ mod tests {
 
     #[test]
     fn stars_stand_for_any_text() {
-        for (pattern, text) in [("*", ""), ("*", "abc"), ("a*", "abc"), ("*c", "abc"), ("a*c", "abc"), ("abc", "abc"), ("a*b*c", "aXbYc")] {
+        for (pattern, text) in [
+            ("*", ""),
+            ("*", "abc"),
+            ("a*", "abc"),
+            ("*c", "abc"),
+            ("a*c", "abc"),
+            ("abc", "abc"),
+            ("a*b*c", "aXbYc"),
+        ] {
             assert!(matches(pattern, text), "{pattern} {text}");
         }
-        for (pattern, text) in [("", "a"), ("a", ""), ("a*c", "ab"), ("ab*ba", "aba"), ("a*b*c", "acb"), ("abc", "abcd")] {
+        for (pattern, text) in
+            [("", "a"), ("a", ""), ("a*c", "ab"), ("ab*ba", "aba"), ("a*b*c", "acb"), ("abc", "abcd")]
+        {
             assert!(!matches(pattern, text), "{pattern} {text}");
         }
     }

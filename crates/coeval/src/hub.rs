@@ -63,7 +63,11 @@ impl Hub {
     }
 
     /// Waits until `ready` gives something, or `None` at `deadline`.
-    pub(crate) fn wait_until<T>(&self, deadline: Instant, mut ready: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
+    pub(crate) fn wait_until<T>(
+        &self,
+        deadline: Instant,
+        mut ready: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
         let mut state = self.state.lock();
         loop {
             if let Some(result) = ready(&mut state) {
@@ -109,7 +113,12 @@ impl Hub {
                 tracing::warn!(?to, count, "events not delivered: the peer was lost first");
             }
             Notice::ParkedThere { node, count, ahead } => {
-                tracing::warn!(?node, count, ahead_ns = ahead, "writes wait at a peer: their stamps are ahead of session time");
+                tracing::warn!(
+                    ?node,
+                    count,
+                    ahead_ns = ahead,
+                    "writes wait at a peer: their stamps are ahead of session time"
+                );
             }
             Notice::Error { node, message } => tracing::warn!(?node, "{message}"),
             Notice::PingSample { .. } => {}

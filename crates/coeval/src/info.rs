@@ -1,6 +1,6 @@
 //! Plain data about peers, parameters and the wall clock.
-use crate::{Error, ErrorKind, Result};
 use crate::peer::Shared;
+use crate::{Error, ErrorKind, Result};
 use coeval_sync::{PeerState, PeerStatus};
 use coeval_time::{Stamp, WallDuration, WallTime};
 use coeval_value::{EntityId, NodeId, Path, Value};
@@ -97,7 +97,8 @@ impl ParamInfo {
             let alive = me
                 || leaf.stamp == Stamp::GENESIS
                 || shared.hub.look(|state| state.present.iter().any(|node| node.incarnation == writer));
-            let written = if leaf.stamp == Stamp::GENESIS { shared.clock.genesis().wall } else { leaf.stamp.wall() };
+            let written =
+                if leaf.stamp == Stamp::GENESIS { shared.clock.genesis().wall } else { leaf.stamp.wall() };
             Self {
                 path,
                 value: leaf.value,

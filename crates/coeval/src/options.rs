@@ -5,10 +5,14 @@ use crate::hub::Hub;
 use crate::peer::{Peer, Shared};
 use crate::{Error, ErrorKind, Result};
 use coeval_merge::Op;
-use coeval_quic::{Conditioner, Config, Identity, Invite, Io, LinkConditioner, MonoClock, Secret, SessionInfo, Target};
+use coeval_quic::{
+    Conditioner, Config, Identity, Invite, Io, LinkConditioner, MonoClock, Secret, SessionInfo, Target,
+};
 use coeval_store::{Limits, Store, StoreConfig};
 use coeval_sync::LinkPeer;
-use coeval_time::{Clock, Genesis, Incarnation, SessionId, SessionWall, SimTime, WallDuration, WallRole, WallTime};
+use coeval_time::{
+    Clock, Genesis, Incarnation, SessionId, SessionWall, SimTime, WallDuration, WallRole, WallTime,
+};
 use coeval_value::{NodeId, SampleMeta};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -259,7 +263,9 @@ impl Opening {
                     let meta = SampleMeta { sim: info.genesis.sim, ..SampleMeta::default() };
                     store.apply_genesis(initial, meta).map_err(|e| e.to_string())?;
                 } else {
-                    tracing::warn!("this program's sim config is not the session's: everything is taken from the session");
+                    tracing::warn!(
+                        "this program's sim config is not the session's: everything is taken from the session"
+                    );
                 }
             }
             Ok(store)
@@ -281,7 +287,10 @@ impl Opening {
         if let Some((invite, deadline)) = join {
             link(&io, &hub, invite, deadline)?;
         }
-        let store = gate.store().cloned().ok_or_else(|| Error::new(ErrorKind::Network, "the session's facts did not arrive"))?;
+        let store = gate
+            .store()
+            .cloned()
+            .ok_or_else(|| Error::new(ErrorKind::Network, "the session's facts did not arrive"))?;
         let clock = Arc::clone(store.clock());
         let shared = Shared { store, clock, wall, hub, gate, io, node, name, observer };
         // An observer adds nothing to the session, not even itself.
@@ -302,9 +311,7 @@ fn link(io: &Io<Engine>, hub: &Hub, invite: &Invite, deadline: Instant) -> Resul
         (there || hub.stopped().is_some()).then(|| hub.stopped().map(str::to_owned))
     });
     match ready {
-        Some(None) => {
-            Ok(io.ask(|engine, _, _| (engine.settle(), Vec::new()))?)
-        }
+        Some(None) => Ok(io.ask(|engine, _, _| (engine.settle(), Vec::new()))?),
         Some(Some(reason)) => Err(Error::new(ErrorKind::Stopped, reason)),
         None => Err(Error::new(
             ErrorKind::Timeout,
@@ -334,9 +341,10 @@ fn build_store(
 }
 
 fn os_wall(offset: WallDuration) -> Result<WallTime> {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_err(|_| Error::new(ErrorKind::Invalid, "this machine's clock reads before 1970: set it first"))?;
-    let nanos = u64::try_from(since.as_nanos()).map_err(|_| Error::invalid("this machine's clock reads after 2554"))?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|_| {
+        Error::new(ErrorKind::Invalid, "this machine's clock reads before 1970: set it first")
+    })?;
+    let nanos = u64::try_from(since.as_nanos())
+        .map_err(|_| Error::invalid("this machine's clock reads after 2554"))?;
     Ok(WallTime::from_nanos(nanos).saturating_add(offset))
 }

@@ -75,7 +75,9 @@ impl Shared {
     pub(crate) fn check_running(&self) -> Result<()> {
         match self.hub.stopped() {
             None => Ok(()),
-            Some(reason) => Err(Error::new(ErrorKind::Stopped, format!("{reason}; reads still work, writes do not"))),
+            Some(reason) => {
+                Err(Error::new(ErrorKind::Stopped, format!("{reason}; reads still work, writes do not")))
+            }
         }
     }
 
@@ -278,10 +280,12 @@ impl Peer {
     pub fn peers(&self) -> Vec<PeerInfo> {
         let told = self.shared.io.ask(|engine, _, _| (engine.with_sync(|sync| sync.peers()), Vec::new()));
         let (clocks, present) = self.shared.hub.look(|state| (state.clocks.clone(), state.present.clone()));
-        let here = |status: &PeerStatus| status.state != PeerState::Unreachable || present.contains(&status.node);
+        let here =
+            |status: &PeerStatus| status.state != PeerState::Unreachable || present.contains(&status.node);
         let describe = |status: PeerStatus| {
             let clock = clocks.get(&status.node).copied();
-            let (clock_offset, clock_uncertainty) = (clock.map(|(offset, _)| offset), clock.map(|(_, bound)| bound));
+            let (clock_offset, clock_uncertainty) =
+                (clock.map(|(offset, _)| offset), clock.map(|(_, bound)| bound));
             PeerInfo { clock_offset, clock_uncertainty, ..status.into() }
         };
         told.map(|peers| peers.into_iter().filter(here).map(describe).collect()).unwrap_or_default()
@@ -296,7 +300,8 @@ impl Peer {
     pub fn invite_with(&self, options: InviteOptions) -> Result<Invite> {
         self.shared.check_writable()?;
         let info = self.session();
-        let expires = (self.shared.now().as_nanos() / 1_000_000_000).saturating_add(options.expires_in.as_secs());
+        let expires =
+            (self.shared.now().as_nanos() / 1_000_000_000).saturating_add(options.expires_in.as_secs());
         let terms = Terms {
             id: InviteId(rand::random()),
             secret: coeval_quic::Secret::generate(),
@@ -321,7 +326,10 @@ impl Peer {
     pub fn revoke(&self, invite: InviteId) -> Result<()> {
         self.shared.check_writable()?;
         if !self.shared.gate.knows_invite(invite) {
-            return Err(Error::new(ErrorKind::NotFound, format!("no invite {:016x} is known here", invite.0)));
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("no invite {:016x} is known here", invite.0),
+            ));
         }
         self.shared.add_record(gate::revoke_record(invite))
     }
@@ -335,16 +343,24 @@ impl Peer {
         let deadline = Instant::now() + timeout;
         let target = self.shared.io.ask(|engine, now, rng| engine.flush_target(now, rng))?;
         loop {
-            let ask = self.shared.io.ask(move |engine, _, _| (engine.with_sync(|sync| sync.flushed(target)), Vec::new()));
+            let ask = self
+                .shared
+                .io
+                .ask(move |engine, _, _| (engine.with_sync(|sync| sync.flushed(target)), Vec::new()));
             let flushed = ask?;
             if flushed.is_empty() {
-                return Err(Error::new(ErrorKind::NoPeers, "no other peer is connected: nobody has what was written"));
+                return Err(Error::new(
+                    ErrorKind::NoPeers,
+                    "no other peer is connected: nobody has what was written",
+                ));
             }
             if flushed.values().all(|done| *done) {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                return Err(self.stalled(timeout, flushed.iter().filter(|(_, done)| !**done).map(|(node, _)| *node)));
+                return Err(
+                    self.stalled(timeout, flushed.iter().filter(|(_, done)| !**done).map(|(node, _)| *node))
+                );
             }
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -2,7 +2,7 @@
 use crate::entity::Param;
 use crate::{Error, Result};
 use coeval_motion::{Decision, Reason, Thresholds};
-use coeval_time::{Context, Stamp, WallDuration};
+use coeval_time::{Context, Direction, Epoch, Stamp, WallDuration};
 use coeval_value::Motion;
 
 /// When a motion is sent again.
@@ -60,6 +60,8 @@ pub struct Publisher {
     options: PublishOptions,
     /// The newest write that this publisher knows of.
     known: Option<Stamp>,
+    /// The branch of time that it last sent on.
+    branch: Option<(Epoch, Direction)>,
 }
 
 impl Drop for Publisher {
@@ -77,7 +79,7 @@ impl Publisher {
             heartbeat: options.heartbeat,
             min_interval: options.min_interval,
         };
-        Self { param, inner: coeval_motion::Publisher::new(thresholds), options, known: None }
+        Self { param, inner: coeval_motion::Publisher::new(thresholds), options, known: None, branch: None }
     }
 
     /// Takes the exact motion at the context's sim time; sends it when readers' prediction is off or the heartbeat is
@@ -98,8 +100,16 @@ impl Publisher {
             }
             return Ok(Published::Overwritten { by: register.stamp });
         }
+        let branch = (context.epoch, context.direction);
+        let turned = self.branch.is_some_and(|sent| sent != branch);
         let predicted = register.as_ref().ok().map(|reading| &reading.value);
-        match self.inner.decide(&truth, predicted, context.wall) {
+        let decision = match self.inner.decide(&truth, predicted, context.wall) {
+            // After a jump or a turn, readers interpolate or hold from what their own histories happen to keep: only a
+            // sample of the new branch makes them agree.
+            Decision::Keep { .. } if turned => Decision::Publish(Reason::Turned),
+            decision => decision,
+        };
+        match decision {
             Decision::Refuse => Err(Error::invalid("a motion to be published must be finite")),
             Decision::Keep { .. } | Decision::Wait(_) => {
                 self.param.inner().set_truth(context, &truth);
@@ -109,6 +119,7 @@ impl Publisher {
                 let stamp = self.param.inner().set(context, truth)?;
                 self.inner.sent(context.wall);
                 self.known = Some(stamp);
+                self.branch = Some(branch);
                 Ok(Published::Sent { reason, stamp })
             }
         }
@@ -119,4 +130,3 @@ impl Publisher {
         self.options
     }
 }
-
