@@ -98,6 +98,11 @@ fn stay(peer: Peer, presence: &Presence, output: Output) -> Outcome {
     ended
 }
 
+/// A number of things, in words.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A line about the session on a terminal; nothing elsewhere.
 struct Status {
     terminal: bool,
@@ -113,10 +118,11 @@ impl Status {
             return;
         }
         let context = peer.context();
-        let (peers, entities) = (peer.peers().len(), peer.entities().len());
-        let plural = if peers == 1 { "" } else { "s" };
+        // The SimEntity is always there.
+        let (peers, entities) =
+            (count(peer.peers().len(), "other peer"), peer.entities().len().saturating_sub(1));
         self.write(&format!(
-            "\r\x1b[K{}  {}  rate {}  {peers} other peer{plural}  {entities} entities  (Ctrl-C leaves)",
+            "\r\x1b[K{}  {}  rate {}  {peers}, entities: {entities}  (Ctrl-C leaves)",
             peer.session_name(),
             context.sim,
             context.rate
