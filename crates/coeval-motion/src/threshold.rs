@@ -40,6 +40,8 @@ pub enum Reason {
     Position(f64),
     /// The rotation error, rad, is above its threshold.
     Rotation(f64),
+    /// The clock jumped or turned round since it last sent.
+    Turned,
     /// The heartbeat is due.
     Heartbeat,
 }

@@ -104,6 +104,11 @@ impl<T: Parameter + Evolve> Param<T> {
         self.evaluate(&context, Layer::Register).map(|reading| self.core.reading(reading))
     }
 
+    /// Drops the exact value that [`set_truth`](Self::set_truth) kept: local readers see the register again.
+    pub fn drop_truth(&self) {
+        self.cell.tip().drop_truth();
+    }
+
     /// Keeps the exact value for the context's sim time beside the register: readers of this replica see it, nobody
     /// else does. The next write of the register, by whomever, drops it.
     ///

@@ -33,6 +33,14 @@ impl Cell {
         truth.lock().publish(&sample[..HEADER + words.len()]);
     }
 
+    /// Drops the truth.
+    pub(crate) fn drop_truth(&self) {
+        if let Some(truth) = self.truth.get() {
+            // No register has this stamp.
+            truth.lock().publish(&[0; HEADER]);
+        }
+    }
+
     /// The truth over `register`, read into `sample`; `None`, and `sample` untouched, where there is none.
     #[inline]
     pub(crate) fn truth_over(&self, register: &Header, sample: &mut Buffer) -> Option<Header> {

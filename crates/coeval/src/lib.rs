@@ -87,3 +87,8 @@ pub use coeval_value::{
     EntityId, Key, Matrix, Motion, MotionModel, NodeId, Parameter, Path, PeerId, Quat, Ramp, SIM_ENTITY, TypeMismatch,
     Value,
 };
+
+/// Compiles and runs what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
