@@ -94,6 +94,11 @@ fn report(summary: &Summary, output: Output) -> Outcome {
                 yes(summary.checks > 0 && summary.max_position_error_m <= summary.allowed_position_error_m),
             ],
             [
+                "the same, with nothing on its way: share of the threshold".to_owned(),
+                format!("{:.2}", summary.settled_error_over_threshold),
+                yes(summary.settled_error_over_threshold <= 1.0),
+            ],
+            [
                 "a century away: flights held, satellites on their orbits, astray".to_owned(),
                 format!(
                     "{}, {}, {}",

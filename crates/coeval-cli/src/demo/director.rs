@@ -1,5 +1,5 @@
 //! Starts the demo's three processes, plays the script, kills the host, and sums up.
-use super::judge::{Evidence, Verdict, sim};
+use super::judge::{Evidence, sim};
 use super::report::{Concluded, Instant as SimInstant, Line, Order};
 use super::role::Role;
 use super::view::View;
@@ -20,7 +20,7 @@ pub(crate) const DIS_BYTES: u64 = 144;
 const UNFILTERED_HZ: f64 = 30.0;
 
 const FLIGHTS: usize = 0;
-const ORBITS: usize = 1;
+pub(crate) const ORBITS: usize = 1;
 const VIEWER: usize = 2;
 
 /// The script: at this share of the run, this process does this.
@@ -55,6 +55,8 @@ pub(crate) struct Summary {
     pub(crate) clock_offset_error_us: f64,
     pub(crate) max_position_error_m: f64,
     pub(crate) allowed_position_error_m: f64,
+    /// The worst share of its threshold that a read was off while nothing was on its way.
+    pub(crate) settled_error_over_threshold: f64,
     pub(crate) max_evaluation_error_m: f64,
     pub(crate) checks: u64,
     /// After the jump: reads of flights that were held, of satellites that followed their orbits, and neither.
@@ -286,8 +288,7 @@ fn summarize(
     orbited_s: f64,
     seconds: f64,
 ) -> Summary {
-    let Verdict { checks, max_error_m, allowed_m, max_evaluation_error_m, held, followed, astray } =
-        evidence.judge(world);
+    let verdict = evidence.judge(world);
     let disagreement = orbits
         .sims
         .iter()
@@ -316,13 +317,14 @@ fn summarize(
         converged: orbits.digest == viewer.digest,
         sim_time_disagreement_ns: disagreement.max().unwrap_or(i128::MAX),
         clock_offset_error_us: orbits.clock_offset_error_us.abs().max(viewer.clock_offset_error_us.abs()),
-        max_position_error_m: max_error_m,
-        allowed_position_error_m: allowed_m,
-        max_evaluation_error_m,
-        checks,
-        held_a_century_away: held,
-        followed_a_century_away: followed,
-        astray_a_century_away: astray,
+        max_position_error_m: verdict.max_error_m,
+        allowed_position_error_m: verdict.allowed_m,
+        settled_error_over_threshold: verdict.settled_error_over_threshold,
+        max_evaluation_error_m: verdict.max_evaluation_error_m,
+        checks: verdict.checks,
+        held_a_century_away: verdict.held,
+        followed_a_century_away: verdict.followed,
+        astray_a_century_away: verdict.astray,
         sight_agrees: orbits.sight.is_some() && orbits.sight == viewer.sight,
         sight_range_m: viewer.sight.map(|(range, _)| range),
         sight_elevation_deg: viewer.sight.map(|(_, elevation)| elevation),

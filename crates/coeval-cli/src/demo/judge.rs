@@ -4,12 +4,15 @@
 //! it rests on was already superseded at its author but the newer one was still on its way (or while a change of the
 //! clock was), by as much as the superseded sample was off during that latency. The judge computes that bound itself,
 //! from the published samples and the truth, so a reader that evaluates a sample wrongly or late is found out.
+use super::director::ORBITS;
 use super::movers::{FLIGHT_THRESHOLD_M, SATELLITE_THRESHOLD_M};
 use super::report::{Instant, Read, Seen, Sent, Way};
 use super::world::World;
 use coeval::{Motion, SimTime, extrapolate};
 use std::collections::BTreeMap;
 
+/// The judge and the library round the same prediction differently: by less than this, m, over the demo's distances.
+const ROUNDING_M: f64 = 1e-6;
 /// Longest that a change of the clock takes to be heard everywhere over the demo's bad link, ns.
 const CLOCK_LATENCY_NS: u64 = 600_000_000;
 
@@ -36,6 +39,8 @@ pub(crate) struct Verdict {
     pub(crate) allowed_m: f64,
     /// Largest difference between what was read and what the judge computes from the same sample, m.
     pub(crate) max_evaluation_error_m: f64,
+    /// The worst share of its threshold that a read was off while nothing was on its way.
+    pub(crate) settled_error_over_threshold: f64,
     /// A century away: reads of flights that were held, reads of satellites that followed their orbits, and all others.
     pub(crate) held: u64,
     pub(crate) followed: u64,
@@ -71,8 +76,13 @@ impl Evidence {
                 verdict.far_away(world, seen, read);
                 let Some(case) = self.case(world, *process, seen, read) else { continue };
                 let during = reads.get(&(*process, read.entity.as_str(), read.stamp)).copied().unwrap_or(0.0);
-                let allowed = if case.in_flight { during.max(case.threshold) } else { case.threshold };
+                let allowed =
+                    ROUNDING_M + if case.in_flight { during.max(case.threshold) } else { case.threshold };
                 verdict.checks += 1;
+                if !case.in_flight {
+                    let share = case.error / case.threshold;
+                    verdict.settled_error_over_threshold = verdict.settled_error_over_threshold.max(share);
+                }
                 verdict.max_evaluation_error_m = verdict.max_evaluation_error_m.max(case.evaluation);
                 if verdict.checks == 1 || case.error * verdict.allowed_m > verdict.max_error_m * allowed {
                     (verdict.max_error_m, verdict.allowed_m) = (case.error, allowed);
@@ -99,6 +109,10 @@ impl Evidence {
 
     fn case(&self, world: &World, process: usize, seen: &Seen, read: &Read) -> Option<Case> {
         let flight = world.is_flight(&read.entity);
+        if !flight && process == ORBITS {
+            // Its author reads the truth itself.
+            return None;
+        }
         if flight && self.killed.is_some_and(|at| seen.wall >= at) {
             return None;
         }
