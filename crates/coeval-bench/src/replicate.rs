@@ -65,7 +65,11 @@ pub(crate) fn measure() -> Result<Vec<Figure>, Failure> {
     Ok(vec![
         ("updates_per_s", written as f64 / seconds, "written, sent, applied and acknowledged"),
         ("sent_over_written", updates as f64 / written as f64, "1: nothing conflated, nothing sent twice"),
-        ("bytes_per_motion", bytes as f64 / updates as f64, "message bytes per update, 80 of them raw; QUIC's own not counted"),
+        (
+            "bytes_per_motion",
+            bytes as f64 / updates as f64,
+            "message bytes per update, 80 of them raw; QUIC's own not counted",
+        ),
     ])
 }
 

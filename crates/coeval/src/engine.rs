@@ -1,6 +1,7 @@
 //! The machine that the I/O thread runs: nothing until the session's facts are known, the replication engine then.
 use crate::gate::Gate;
 use crate::hub::Hub;
+use crate::notices::PeerEvent;
 use coeval_merge::Replica;
 use coeval_quic::MonoClock;
 use coeval_store::Store;
@@ -10,7 +11,7 @@ use rand::RngCore;
 use std::sync::Arc;
 
 /// Samples of session wall time that a joiner takes outright before it settles.
-pub(crate) const JOIN_SAMPLES: u64 = 4;
+pub(crate) const JOIN_SAMPLES: u64 = 8;
 
 /// How long a node may be unreachable before it is lost. A silent link is given up after 10 s, so a program that is
 /// gone without a word is lost 12 s, which is 2.4 heartbeats of 5 s (IEEE 1278.1), after it was last heard.
@@ -98,6 +99,9 @@ impl Engine {
                 self.hub.notice(notice);
             }
         }
+        for event in self.gate.store().map(|store| store.poll_events()).unwrap_or_default() {
+            self.hub.store_event(event);
+        }
         if let Some(clock) = &self.clock {
             clock.advance(self.wall.at(MonoClock::now()));
         }
@@ -181,6 +185,7 @@ impl Engine {
                 if let Some(clock) = &self.clock {
                     clock.session_stepped(before, after);
                 }
+                self.hub.tell(&PeerEvent::ClockStepped { before, after });
             }
             Ok(_) => {}
             Err(error) => tracing::debug!(%error, "sample of session wall time not taken"),
@@ -209,5 +214,43 @@ impl Machine for Engine {
 
     fn next_timer(&self) -> Option<MonoTime> {
         self.sync.as_ref().and_then(Machine::next_timer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inbox::Inbox;
+    use coeval_time::{Incarnation, SessionId, WallTime};
+    use coeval_value::{NodeId, PeerId};
+
+    /// A program that was far behind the session hears that its clock was stepped; a small error is slewed in silence.
+    #[test]
+    fn a_step_of_session_wall_time_is_told_and_a_slew_is_not() {
+        let now = MonoClock::now();
+        let start = WallTime::from_nanos(1_700_000_000_000_000_000);
+        let wall = Arc::new(SessionWall::new(now, start, WallRole::Follower));
+        wall.settle();
+        let gate =
+            Gate::new(SessionId::default(), Arc::clone(&wall), Box::new(|_| Err("never built".into())));
+        let node = NodeId { peer: PeerId([1; 32]), incarnation: Incarnation(1) };
+        let me = LinkPeer { node, name: "b".into(), addresses: Vec::new(), observer: false };
+        let hub = Arc::new(Hub::default());
+        let inbox = Arc::new(Inbox::new(8));
+        hub.update(|state| state.notices.push(Arc::downgrade(&inbox)));
+        let mut engine = Engine::new(me, Arc::new(gate), hub, wall, false);
+        let sample = |ahead: WallDuration| {
+            let there = start.saturating_add(ahead);
+            PingSample { t1: now, t2: there, t3: there, t4: now }
+        };
+        engine.correct(7, sample(WallDuration::from_millis(5)), now);
+        assert_eq!(inbox.poll(), None);
+        engine.correct(7, sample(WallDuration::from_secs(3)), now);
+        let Some(PeerEvent::ClockStepped { before, after }) = inbox.poll() else { panic!("not told") };
+        assert!(
+            (2_900_000_000..=3_000_000_000).contains(&after.since(before).as_nanos()),
+            "{before} {after}"
+        );
+        assert_eq!(inbox.poll(), None);
     }
 }

@@ -48,6 +48,13 @@ fn reasons(summary: &Summary) -> Vec<String> {
                 summary.held_a_century_away, summary.followed_a_century_away, summary.astray_a_century_away
             ),
         ),
+        (
+            summary.settled_error_over_threshold <= 1.0,
+            format!(
+                "with nothing on its way a read was off by {:.2} thresholds",
+                summary.settled_error_over_threshold
+            ),
+        ),
         (summary.sight_agrees, "range and elevation of the satellite differ between processes".to_owned()),
         (
             summary.held_a_century_away > 0 && summary.followed_a_century_away > 0,

@@ -89,6 +89,7 @@ impl Summary {
             && self.sim_time_disagreement_ns == 0
             && self.checks > 0
             && self.max_position_error_m <= self.allowed_position_error_m
+            && self.settled_error_over_threshold <= 1.0
             && self.sight_agrees
             && self.held_a_century_away > 0
             && self.followed_a_century_away > 0
@@ -235,6 +236,7 @@ impl Stage {
             Line::Arrived { entity, stamp, wall } => {
                 self.evidence.arrived.entry((from, entity, stamp)).or_insert(wall);
             }
+            Line::Heard { wall } => self.evidence.heard.entry(from).or_default().push(wall),
             Line::Edited { what, at } => {
                 self.evidence.edits.push(at);
                 self.view.caption(&format!("{}: {what}", self.actors[from].role.name()));

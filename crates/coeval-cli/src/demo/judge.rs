@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 /// The judge and the library round the same prediction differently: by less than this, m, over the demo's distances.
 const ROUNDING_M: f64 = 1e-6;
-/// Longest that a change of the clock takes to be heard everywhere over the demo's bad link, ns.
-const CLOCK_LATENCY_NS: u64 = 600_000_000;
+/// After an author noticed a change of the clock, it compares its truth anew within this, ns.
+const NOTICE_NS: u64 = 100_000_000;
 
 /// All that the processes told.
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ pub(crate) struct Evidence {
     pub(crate) arrived: BTreeMap<(usize, String, u64), u64>,
     /// When the clock was changed.
     pub(crate) edits: Vec<u64>,
+    /// By process, when it noticed that the clock was changed.
+    pub(crate) heard: BTreeMap<usize, Vec<u64>>,
     /// When the host was killed: its flights have no truth from then on.
     pub(crate) killed: Option<u64>,
 }
@@ -107,6 +109,12 @@ impl Evidence {
         worst
     }
 
+    /// When every process that was alive had noticed the change made at `at`, and looked at its truth since.
+    fn heard_by_all(&self, at: u64) -> u64 {
+        let first = |heard: &Vec<u64>| heard.iter().find(|wall| **wall >= at).copied();
+        self.heard.values().filter_map(first).max().map_or(u64::MAX, |wall| wall + NOTICE_NS)
+    }
+
     fn case(&self, world: &World, process: usize, seen: &Seen, read: &Read) -> Option<Case> {
         let flight = world.is_flight(&read.entity);
         if !flight && process == ORBITS {
@@ -131,7 +139,7 @@ impl Evidence {
             let since = next.good_at.saturating_sub(seen.unsure);
             (since..=arrived.unwrap_or(u64::MAX)).contains(&seen.wall)
         });
-        let changing = self.edits.iter().any(|at| (*at..=at + CLOCK_LATENCY_NS).contains(&seen.wall));
+        let changing = self.edits.iter().any(|at| (*at..=self.heard_by_all(*at)).contains(&seen.wall));
         Some(Case {
             error: distance(read.position, truth),
             predicted_error: distance(predicted, truth),

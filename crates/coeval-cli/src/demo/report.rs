@@ -37,6 +37,8 @@ pub(crate) enum Line {
     Seen(Seen),
     /// A motion's newer sample became readable here.
     Arrived { entity: String, stamp: u64, wall: u64 },
+    /// A change of the clock was noticed here, at this session wall instant.
+    Heard { wall: u64 },
     /// The clock was changed from here.
     Edited { what: String, at: u64 },
     /// For people: the lines of this process's pane.

@@ -150,6 +150,7 @@ impl Process {
     /// Looks at the world and obeys, until told to leave or the director is gone.
     fn live(&mut self, orders: &Receiver<Order>) -> Result<(), Failure> {
         let mut due = Instant::now();
+        let mut changes = self.peer.clock().changes();
         for turn in 0_u32.. {
             due += LOOK_EVERY;
             loop {
@@ -158,6 +159,9 @@ impl Process {
                     Ok(order) => self.obey(order)?,
                     Err(mpsc::RecvTimeoutError::Timeout) => break,
                 }
+            }
+            if !changes.poll().is_empty() {
+                self.tell.send(Line::Heard { wall: self.peer.context().wall.as_nanos() })?;
             }
             if self.role != Role::Flights && self.systems.is_some() {
                 self.tell.send(self.look())?;
@@ -274,7 +278,7 @@ impl Process {
             systems.stop(Duration::from_secs(2))?;
         }
         // The killed host acknowledges nothing, until its link is given up.
-        if let Err(error) = self.peer.clone().leave(Duration::from_secs(2)) {
+        if let Err(error) = self.peer.clone().leave(Duration::from_millis(500)) {
             tracing::info!(%error, "leaving");
         }
         Ok(())
