@@ -1,6 +1,6 @@
 //! Starts the demo's three processes, plays the script, kills the host, and sums up.
-use super::judge::{Evidence, sim};
-use super::report::{Concluded, Instant as SimInstant, Line, Order};
+use super::judge::Evidence;
+use super::report::{Concluded, FLIGHTS, Line, Moment, ORBITS, Order, VIEWER};
 use super::role::Role;
 use super::view::View;
 use super::world::World;
@@ -18,10 +18,6 @@ const CENTURY_S: i64 = 36_525 * 86_400;
 pub(crate) const DIS_BYTES: u64 = 144;
 /// Updates per second and entity without dead reckoning.
 const UNFILTERED_HZ: f64 = 30.0;
-
-const FLIGHTS: usize = 0;
-pub(crate) const ORBITS: usize = 1;
-const VIEWER: usize = 2;
 
 /// The script: at this share of the run, this process does this.
 const SCRIPT: &[(f64, usize, Cue)] = &[
@@ -254,7 +250,7 @@ impl Stage {
     fn conclude(&mut self) -> Result<[Concluded; 2], Failure> {
         let Some((_, last)) = self.evidence.seen.last() else { return Err("nothing was read".into()) };
         // Beyond every sample, so that both evaluate the same newest ones.
-        let sight_at = SimInstant(last.sim.0 + 1, last.sim.1);
+        let sight_at = Moment(last.sim.0 + 1, last.sim.1);
         let walls: Vec<u64> =
             self.evidence.seen.iter().rev().step_by(7).map(|(_, seen)| seen.wall).take(500).collect();
         let give_up = Instant::now() + Duration::from_secs(5);
@@ -291,11 +287,8 @@ fn summarize(
     seconds: f64,
 ) -> Summary {
     let verdict = evidence.judge(world);
-    let disagreement = orbits
-        .sims
-        .iter()
-        .zip(&viewer.sims)
-        .map(|(a, b)| sim(SimInstant(a.0, a.1)).since(sim(SimInstant(b.0, b.1))).as_nanos().abs());
+    let disagreement =
+        orbits.sims.iter().zip(&viewer.sims).map(|(a, b)| a.sim().since(b.sim()).as_nanos().abs());
     let sent = |flights: bool| -> u64 {
         evidence
             .sent

@@ -4,11 +4,10 @@
 //! it rests on was already superseded at its author but the newer one was still on its way (or while a change of the
 //! clock was), by as much as the superseded sample was off during that latency. The judge computes that bound itself,
 //! from the published samples and the truth, so a reader that evaluates a sample wrongly or late is found out.
-use super::director::ORBITS;
 use super::movers::{FLIGHT_THRESHOLD_M, SATELLITE_THRESHOLD_M};
-use super::report::{Instant, Read, Seen, Sent, Way};
+use super::report::{ORBITS, Read, Seen, Sent, Way};
 use super::world::World;
-use coeval::{Motion, SimTime, extrapolate};
+use coeval::{Motion, extrapolate};
 use std::collections::BTreeMap;
 
 /// The judge and the library round the same prediction differently: by less than this, m, over the demo's distances.
@@ -49,15 +48,10 @@ pub(crate) struct Verdict {
     pub(crate) astray: u64,
 }
 
-/// A sim time from a report.
-pub(crate) fn sim(at: Instant) -> SimTime {
-    SimTime::from_secs_nanos(at.0, at.1)
-}
-
 impl Verdict {
     /// Counts how a read came about where there is no truth, a century from the start.
     fn far_away(&mut self, world: &World, seen: &Seen, read: &Read) {
-        if world.truth(&read.entity, sim(seen.sim)).is_some() {
+        if world.truth(&read.entity, seen.sim.sim()).is_some() {
             return;
         }
         match (world.is_flight(&read.entity), read.way) {
@@ -124,7 +118,7 @@ impl Evidence {
         if flight && self.killed.is_some_and(|at| seen.wall >= at) {
             return None;
         }
-        let (truth, _) = world.truth(&read.entity, sim(seen.sim))?;
+        let (truth, _) = world.truth(&read.entity, seen.sim.sim())?;
         let samples = self.sent.get(&read.entity)?;
         let sample = samples.get(&read.stamp)?;
         // A value that is held or interpolated does not come from one sample alone: it is judged by the truth only.
@@ -160,7 +154,7 @@ struct Case {
 
 /// What the sample says at the time of the read.
 fn evaluate(world: &World, sample: &Sent, seen: &Seen, flight: bool) -> Option<[f64; 3]> {
-    let dt = sim(seen.sim).seconds_since(sim(sample.sim));
+    let dt = seen.sim.sim().seconds_since(sample.sim.sim());
     if flight {
         return Some(std::array::from_fn(|k| sample.position[k] + sample.velocity[k] * dt));
     }

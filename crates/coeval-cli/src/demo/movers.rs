@@ -1,5 +1,5 @@
 //! The demo's systems: recorded flights and integrated satellites, published by dead reckoning.
-use super::report::{Instant, Line, Sent};
+use super::report::{Line, Moment, Sent};
 use super::world::World;
 use coeval::{Context, Motion, PublishOptions, Published, Publisher};
 use coeval_systems::{Scope, Step, System, SystemError};
@@ -54,19 +54,13 @@ impl Mover {
             entity: self.name.clone(),
             stamp,
             good_at: self.looked,
-            sim: instant(context.sim),
+            sim: Moment::of(context.sim),
             position: motion.position.unwrap_or_default(),
             velocity: motion.velocity.unwrap_or_default(),
         });
         // Nobody listens any more once the process is on its way out.
         let _ = self.tell.send(line);
     }
-}
-
-/// A sim time as the reports carry it.
-pub(crate) fn instant(sim: coeval::SimTime) -> Instant {
-    let (seconds, nanos) = sim.secs_nanos();
-    Instant(seconds, nanos)
 }
 
 impl System for Mover {

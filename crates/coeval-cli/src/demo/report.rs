@@ -1,4 +1,5 @@
 //! What the demo's processes tell one another: one JSON object a line, over standard input and output.
+use coeval::SimTime;
 use serde::{Deserialize, Serialize};
 
 /// From the director to a process.
@@ -16,14 +17,32 @@ pub(crate) enum Order {
     /// End the systems that write.
     StopWriting,
     /// Tell the digest, and what one agreed instant looks like from here.
-    Conclude { wall: Vec<u64>, sight_at: Instant },
+    Conclude { wall: Vec<u64>, sight_at: Moment },
     /// Leave the session and exit.
     Leave,
 }
 
 /// A sim instant: seconds and nanoseconds, TAI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Instant(pub(crate) i64, pub(crate) u32);
+pub(crate) struct Moment(pub(crate) i64, pub(crate) u32);
+
+impl Moment {
+    /// The instant of a sim time.
+    pub(crate) fn of(sim: SimTime) -> Self {
+        let (seconds, nanos) = sim.secs_nanos();
+        Self(seconds, nanos)
+    }
+
+    /// The sim time.
+    pub(crate) fn sim(self) -> SimTime {
+        SimTime::from_secs_nanos(self.0, self.1)
+    }
+}
+
+/// The processes, by the order in which they come on.
+pub(crate) const FLIGHTS: usize = 0;
+pub(crate) const ORBITS: usize = 1;
+pub(crate) const VIEWER: usize = 2;
 
 /// From a process to the director.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -57,7 +76,7 @@ pub(crate) struct Sent {
     pub(crate) stamp: u64,
     /// When the author last found its previous sample good enough, session wall time.
     pub(crate) good_at: u64,
-    pub(crate) sim: Instant,
+    pub(crate) sim: Moment,
     pub(crate) position: [f64; 3],
     pub(crate) velocity: [f64; 3],
 }
@@ -66,7 +85,7 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) wall: u64,
-    pub(crate) sim: Instant,
+    pub(crate) sim: Moment,
     pub(crate) rate: f64,
     /// How well this process knows session wall time, ns.
     pub(crate) unsure: u64,
@@ -101,7 +120,7 @@ pub(crate) struct Concluded {
     pub(crate) digest: String,
     pub(crate) entities: usize,
     /// Sim times computed for the wall instants asked.
-    pub(crate) sims: Vec<(i64, u32)>,
+    pub(crate) sims: Vec<Moment>,
     /// Session wall time here less the machine's own clock, µs.
     pub(crate) clock_offset_error_us: f64,
     /// Range (m) and elevation (degrees) of the satellite from the aircraft at the instant asked.

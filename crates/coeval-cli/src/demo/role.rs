@@ -1,6 +1,6 @@
 //! One process of the demo: a peer that authors part of the world, reads all of it, and tells the director.
-use super::movers::{Mover, instant};
-use super::report::{Concluded, Line, Order, Read, Seen, Way};
+use super::movers::Mover;
+use super::report::{Concluded, Line, Moment, Order, Read, Seen, Way};
 use super::world::{OBSERVED, OBSERVER, World};
 use coeval::{
     CivilScale, Conditioner, Invite, Motion, Param, Peer, Quality, SimDuration, WallDuration, WallTime,
@@ -189,7 +189,7 @@ impl Process {
                 return Ok(());
             }
             Order::Conclude { wall, sight_at } => {
-                let concluded = self.conclude(&wall, super::judge::sim(sight_at));
+                let concluded = self.conclude(&wall, sight_at.sim());
                 return Ok(self.tell.send(Line::Concluded(concluded))?);
             }
             Order::Leave => return Ok(()),
@@ -214,7 +214,7 @@ impl Process {
         });
         Line::Seen(Seen {
             wall: context.wall.as_nanos(),
-            sim: instant(context.sim),
+            sim: Moment::of(context.sim),
             rate: context.rate,
             unsure: self.peer.wall().uncertainty.map_or(0, |bound| bound.as_nanos().unsigned_abs()),
             motions: motions.collect(),
@@ -235,7 +235,7 @@ impl Process {
         Concluded {
             digest: format!("{:032x}", self.peer.digest().0),
             entities: self.peer.entities().len(),
-            sims: wall.iter().map(|at| clock.sim_at(WallTime::from_nanos(*at)).secs_nanos()).collect(),
+            sims: wall.iter().map(|at| Moment::of(clock.sim_at(WallTime::from_nanos(*at)))).collect(),
             clock_offset_error_us: error_ns / 1e3,
             sight: self.sight(self.peer.context().at(sight_at)),
             received: self.peer.peers().iter().map(|peer| peer.updates_received).sum(),
