@@ -8,4 +8,4 @@ pub mod program;
 pub mod wait;
 
 pub use program::Program;
-pub use wait::{converge, eventually, keep};
+pub use wait::{NEVER, converge, eventually, keep};

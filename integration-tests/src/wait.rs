@@ -1,5 +1,5 @@
 //! Waiting for what must come about. Time-outs are generous: only a fault reaches them.
-use coeval::{Digest, Peer};
+use coeval::Peer;
 use std::time::{Duration, Instant};
 
 /// How long anything may take before it counts as never.
@@ -26,16 +26,7 @@ pub fn keep(what: &str, time: Duration, mut holds: impl FnMut() -> bool) {
 /// Waits until all peers hold the same world, with all that was written before the call.
 pub fn converge(peers: &[&Peer]) {
     eventually("equal digests", || {
-        let digests: Vec<_> = peers.iter().map(|peer| fresh_digest(peer)).collect();
+        let digests: Vec<_> = peers.iter().map(|peer| peer.digest()).collect();
         digests.windows(2).all(|pair| pair[0] == pair[1])
     });
-}
-
-/// The digest with all that was written so far.
-///
-/// A digest is of what the I/O thread has taken up; asking it how far the others are makes it take up the rest. Whether
-/// they are that far is of no matter here.
-pub fn fresh_digest(peer: &Peer) -> Digest {
-    let _ = peer.flush(Duration::ZERO);
-    peer.digest()
 }

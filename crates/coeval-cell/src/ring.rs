@@ -310,7 +310,7 @@ mod tests {
         RingCell::new(1, 1);
     }
 
-    /// Case 30: a writer stopped at any point of a write, for as long as it likes.
+    /// A writer stopped at any point of a write, for as long as it likes.
     #[test]
     fn writer_stopped_in_the_middle_delays_no_reader() {
         for slots in [2, 5] {

@@ -158,7 +158,7 @@ impl ClockChanges {
 
     /// Waits up to `timeout` for the next changes; empty when there were none.
     pub fn wait(&mut self, timeout: Duration) -> Vec<ClockChange> {
-        let deadline = std::time::Instant::now() + timeout;
+        let deadline = crate::inbox::deadline(timeout);
         loop {
             let changes = self.poll();
             let left = deadline.saturating_duration_since(std::time::Instant::now());

@@ -239,13 +239,18 @@ mod tests {
         let inbox = Arc::new(Inbox::new(8));
         hub.update(|state| state.notices.push(Arc::downgrade(&inbox)));
         let mut engine = Engine::new(me, Arc::new(gate), hub, wall, false);
-        let sample = |ahead: WallDuration| {
-            let there = start.saturating_add(ahead);
-            PingSample { t1: now, t2: there, t3: there, t4: now }
+        // Asked `at` after `now`, answered within `rtt`, by one whose clock is `ahead`.
+        let mut hear = |at: WallDuration, rtt: WallDuration, ahead: WallDuration| {
+            let mono = |after: WallDuration| MonoTime::from_nanos(now.as_nanos() + after.as_nanos() as u64);
+            let half = WallDuration::from_nanos(rtt.as_nanos() / 2);
+            let there = [at, half, ahead].into_iter().fold(start, WallTime::saturating_add);
+            let back = mono(WallDuration::from_nanos(at.as_nanos() + rtt.as_nanos()));
+            engine.correct(7, PingSample { t1: mono(at), t2: there, t3: there, t4: back }, back);
         };
-        engine.correct(7, sample(WallDuration::from_millis(5)), now);
+        let ms = WallDuration::from_millis;
+        hear(ms(0), ms(2), ms(5));
         assert_eq!(inbox.poll(), None);
-        engine.correct(7, sample(WallDuration::from_secs(3)), now);
+        hear(ms(1_000), ms(1), ms(3_000));
         let Some(PeerEvent::ClockStepped { before, after }) = inbox.poll() else { panic!("not told") };
         assert!(
             (2_900_000_000..=3_000_000_000).contains(&after.since(before).as_nanos()),

@@ -86,6 +86,7 @@ impl Entity {
 
     /// All parameters at the context's sim time, as one map.
     pub fn map(&self, context: Context) -> Result<Value> {
+        self.shared.check_context(context)?;
         let map = self.shared.store.entity_map(context, self.id);
         map.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("entity {} does not exist (any more)", self.id))

@@ -2,13 +2,12 @@
 //!
 //! An event reaches each peer that is present when it is sent exactly once, in order per sender, and is never replayed
 //! to those who join later. A command is an event with a reply.
+use crate::inbox::{Inbox, deadline};
 use crate::peer::Shared;
 use crate::{Error, ErrorKind, Result};
 use coeval_sync::{EventId, EventNotice, Reply, Target};
 use coeval_time::SimTime;
 use coeval_value::{NodeId, Value};
-use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -107,7 +106,7 @@ impl Events {
         value: impl Into<Value>,
         timeout: Duration,
     ) -> Result<Outcome> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         let sim = self.shared.context().sim;
         let number = self.shared.send_event(topic, Target::Peer(to), value.into(), sim, true)?;
         let hub = &self.shared.hub;
@@ -141,7 +140,7 @@ impl Events {
     /// # Errors
     /// [`ErrorKind::Timeout`] says how many are still on their way.
     pub fn delivered(&self, timeout: Duration) -> Result<()> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline(timeout);
         loop {
             let asked = self
                 .shared
@@ -167,11 +166,8 @@ impl Events {
 
     /// Subscribes to the events that arrive from now on whose topic matches: `*` stands for any text.
     pub fn subscribe(&self, topics: &str) -> EventStream {
-        let subscription = Arc::new(Subscription {
-            pattern: topics.to_owned(),
-            queue: Mutex::default(),
-            arrived: Condvar::new(),
-        });
+        let subscription =
+            Arc::new(Subscription { pattern: topics.to_owned(), inbox: Inbox::new(SUBSCRIPTION_QUEUE) });
         self.shared.hub.update(|state| state.subscriptions.push(Arc::downgrade(&subscription)));
         EventStream(subscription)
     }
@@ -183,51 +179,30 @@ pub struct EventStream(Arc<Subscription>);
 impl EventStream {
     /// The next event that is there.
     pub fn poll(&self) -> Option<Event> {
-        self.0.queue.lock().events.pop_front()
+        self.0.inbox.poll()
     }
 
     /// Waits up to `timeout` for the next event.
     pub fn wait(&self, timeout: Duration) -> Option<Event> {
-        let deadline = Instant::now() + timeout;
-        let mut queue = self.0.queue.lock();
-        while queue.events.is_empty() {
-            if self.0.arrived.wait_until(&mut queue, deadline).timed_out() {
-                break;
-            }
-        }
-        queue.events.pop_front()
+        self.0.inbox.wait(timeout)
     }
 
     /// How many events were dropped because nobody took them.
     pub fn dropped(&self) -> u64 {
-        self.0.queue.lock().dropped
+        self.0.inbox.dropped()
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pattern: String,
-    queue: Mutex<Queue>,
-    arrived: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    events: VecDeque<Event>,
-    dropped: u64,
+    inbox: Inbox<Event>,
 }
 
 impl Subscription {
     pub(crate) fn offer(&self, arrival: &Arrival) {
-        if !crate::glob::matches(&self.pattern, &arrival.0.topic) {
-            return;
+        if crate::glob::matches(&self.pattern, &arrival.0.topic) {
+            self.inbox.push(arrival.0.clone());
         }
-        let mut queue = self.queue.lock();
-        if queue.events.len() == SUBSCRIPTION_QUEUE {
-            queue.events.pop_front();
-            queue.dropped += 1;
-        }
-        queue.events.push_back(arrival.0.clone());
-        self.arrived.notify_all();
     }
 }

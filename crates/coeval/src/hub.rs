@@ -1,5 +1,8 @@
 //! What the I/O thread tells the threads of the program: who is there, which events came, how far others are.
 use crate::events::{Arrival, Outcome, Subscription};
+use crate::inbox::Inbox;
+use crate::notices::PeerEvent;
+use coeval_store::StoreEvent;
 use coeval_sync::Notice;
 use coeval_time::WallDuration;
 use coeval_value::NodeId;
@@ -29,6 +32,8 @@ pub(crate) struct State {
     pub(crate) clocks: BTreeMap<NodeId, (WallDuration, WallDuration)>,
     /// Open subscriptions to events.
     pub(crate) subscriptions: Vec<std::sync::Weak<Subscription>>,
+    /// Open subscriptions to notices.
+    pub(crate) notices: Vec<std::sync::Weak<Inbox<PeerEvent>>>,
     /// Answers to commands, by (who, number).
     pub(crate) outcomes: BTreeMap<(NodeId, u64), Outcome>,
     /// Commands that are waited for.
@@ -87,9 +92,10 @@ impl Hub {
                 tracing::info!(?node, reason, "link down");
                 self.update(|state| state.caught_up.remove(&node));
             }
-            Notice::PeerUp { node, name, .. } => {
+            Notice::PeerUp { node, name, observer } => {
                 tracing::info!(name, ?node, "peer is here");
                 self.update(|state| state.present.insert(node));
+                self.tell(&PeerEvent::PeerJoined { node, name, observer });
             }
             Notice::PeerLost { node, left } => {
                 tracing::info!(?node, left, "peer is gone");
@@ -99,6 +105,7 @@ impl Hub {
                     state.expected.retain(|(to, _)| *to != node);
                     state.present.remove(&node)
                 });
+                self.tell(&PeerEvent::PeerLeft { node, said_so: left });
             }
             Notice::CaughtUp { node } => {
                 self.update(|state| state.caught_up.insert(node));
@@ -123,6 +130,26 @@ impl Hub {
             Notice::Error { node, message } => tracing::warn!(?node, "{message}"),
             Notice::PingSample { .. } => {}
         }
+    }
+
+    /// Takes in what the replica has to tell.
+    pub(crate) fn store_event(&self, event: StoreEvent) {
+        match &event {
+            StoreEvent::NameClash { name, ids } => {
+                tracing::warn!(?name, ?ids, "several entities bear one name: rename or delete all but one");
+            }
+            StoreEvent::Forked { stamp } => {
+                tracing::error!(?stamp, "another program runs under this opening of the peer: open it anew");
+            }
+        }
+        self.tell(&event.into());
+    }
+
+    /// Tells whoever subscribed to notices.
+    pub(crate) fn tell(&self, event: &PeerEvent) {
+        self.update(|state| {
+            state.notices.retain(|inbox| inbox.upgrade().map(|inbox| inbox.push(event.clone())).is_some());
+        });
     }
 
     fn deliver(&self, arrival: &Arrival) {

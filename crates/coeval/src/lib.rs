@@ -26,13 +26,16 @@
 //! | [`peer`] | [`Peer`]: a place in a session |
 //! | [`options`] | [`HostOptions`], [`JoinOptions`], [`InviteOptions`]: how a peer is opened |
 //! | [`entity`] | [`Entity`], [`Param`]: what a program reads and writes |
+//! | [`entered`] | [`Entered`], [`current`]: the context that a thread works in |
 //! | [`batch`] | [`Batch`]: writes that belong together |
 //! | [`clock`] | [`SimClock`]: the shared sim clock |
 //! | [`events`] | [`Events`]: what must not be conflated; commands |
 //! | [`watch`] | [`Watch`]: what changed |
+//! | [`notices`] | [`PeerEvent`]: who comes and goes, what needs a person's eye |
 //! | [`publisher`] | [`Publisher`]: dead reckoning |
 //! | [`info`] | [`PeerInfo`], [`ParamInfo`], [`WallReading`]: plain data |
 //! | [`error`] | [`Error`], [`ErrorKind`] |
+//! | [`guarantees`] | what can be relied on, and which test shows it |
 //!
 //! # What can be relied on
 //! * A thread reads its own writes at once, and what it writes after reading wins over what it read.
@@ -43,21 +46,29 @@
 //! * The same edits give the same sim time, to the nanosecond, on every peer.
 //! * Events reach each peer that is present exactly once and in order per sender.
 //!
+//! [`guarantees`] names the test of each of these, and of the faults that they rule out.
+//!
 //! # Threads
 //! Everything is usable from any thread. Reads and writes never wait for the network. Calls that wait are
-//! [`HostOptions::open`], [`JoinOptions::open`], [`Peer::flush`], [`Peer::leave`], [`Peer::peers`], [`Events::send`]
-//! (for the I/O thread to take it), [`Events::command`], and everything named `wait`.
+//! [`HostOptions::open`], [`JoinOptions::open`], [`Peer::flush`], [`Peer::flush_to`], [`Peer::leave`],
+//! [`Events::command`], [`Events::delivered`], everything named `wait`, and, as long as the I/O thread takes to answer,
+//! [`Peer::peers`], [`Peer::digest`] and [`Events::send`]. A time-out of [`Duration::MAX`](std::time::Duration::MAX)
+//! waits as good as for ever.
 pub mod batch;
 pub mod clock;
 mod convert;
 mod engine;
+pub mod entered;
 pub mod entity;
 pub mod error;
 pub mod events;
 mod gate;
 mod glob;
+pub mod guarantees;
 mod hub;
+mod inbox;
 pub mod info;
+pub mod notices;
 pub mod options;
 pub mod peer;
 pub mod publisher;
@@ -65,10 +76,12 @@ pub mod watch;
 
 pub use batch::Batch;
 pub use clock::{ClockChanges, LoggedEdit, SimClock};
+pub use entered::{Entered, current};
 pub use entity::{Entity, IntoPath, Param};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Event, EventStream, Events, Outcome};
 pub use info::{ParamInfo, PeerInfo, WallReading};
+pub use notices::{PeerEvent, PeerNotices};
 pub use options::{HostOptions, InviteOptions, JoinOptions};
 pub use peer::Peer;
 pub use publisher::{PublishOptions, Published, Publisher};
@@ -80,12 +93,12 @@ pub use coeval_quic::{Conditioner, Identity, Invite, InviteId};
 pub use coeval_store::{ChangeKind, Limits, Reading, Snapshot};
 pub use coeval_sync::{PeerState, Target};
 pub use coeval_time::{
-    ChangeCause, Civil, CivilScale, ClockChange, ClockPoint, ClockState, Context, Direction, Edit, EditId, EditKind,
-    Epoch, Genesis, Incarnation, SessionId, SimDuration, SimTime, Stamp, WallDuration, WallTime,
+    ChangeCause, Civil, CivilScale, ClockChange, ClockPoint, ClockState, Context, Direction, Edit, EditId,
+    EditKind, Epoch, Genesis, Incarnation, SessionId, SimDuration, SimTime, Stamp, WallDuration, WallTime,
 };
 pub use coeval_value::{
-    EntityId, Key, Matrix, Motion, MotionModel, NodeId, Parameter, Path, PeerId, Quat, Ramp, SIM_ENTITY, TypeMismatch,
-    Value,
+    EntityId, Key, Matrix, Motion, MotionModel, NodeId, Parameter, Path, PeerId, Quat, Ramp, SIM_ENTITY,
+    TypeMismatch, Value,
 };
 
 /// Compiles and runs what the README shows.

@@ -216,7 +216,7 @@ impl JoinOptions {
 
     /// Joins, and returns caught up: with all that the session held, and with its time.
     pub fn open(self) -> Result<Peer> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = crate::inbox::deadline(self.timeout);
         let opening = Opening::new(self.common, "joiner", self.invite.session, WallRole::Follower)?;
         opening.finish(Some((&self.invite, deadline)))
     }
@@ -347,4 +347,42 @@ fn os_wall(offset: WallDuration) -> Result<WallTime> {
     let nanos = u64::try_from(since.as_nanos())
         .map_err(|_| Error::invalid("this machine's clock reads after 2554"))?;
     Ok(WallTime::from_nanos(nanos).saturating_add(offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PeerEvent;
+    use coeval_merge::{LinkTag, Replica};
+
+    /// A cloned machine writes under this very opening of the peer: whoever looks after it is told, once.
+    #[test]
+    fn a_clone_of_this_peer_is_told_of() {
+        let peer = Peer::host("a").open().unwrap();
+        let notices = peer.notices();
+        let shared = Arc::clone(peer.shared());
+        let (info, incarnation) = (peer.session(), peer.node().incarnation);
+        let clone =
+            build_store(&info, incarnation, Limits::default(), Arc::clone(&shared.wall), || ()).unwrap();
+        for second in [1, 2] {
+            let later = shared.now().saturating_add(WallDuration::from_secs(second));
+            let context = coeval_time::Context { wall: later, ..peer.context() };
+            clone.create_entity(context, coeval_value::EntityId::v7(1, rand::random()), None).unwrap();
+            let drained = clone.drain();
+            let states = drained.changes.iter().map(|change| {
+                let key = clone.key(change.slot).unwrap();
+                (shared.store.resolve(&key).unwrap(), change.state.clone())
+            });
+            let states = states.collect();
+            let applied = shared.store.apply(LinkTag(9), states, Vec::new());
+            assert!(applied.refused.is_empty(), "{:?}", applied.refused);
+        }
+        peer.digest();
+        let Some(PeerEvent::Forked { stamp }) = notices.wait(Duration::from_secs(10)) else {
+            panic!("not told")
+        };
+        assert_eq!(stamp.writer, incarnation);
+        peer.digest();
+        assert_eq!(notices.poll(), None);
+    }
 }

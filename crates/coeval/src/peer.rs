@@ -1,16 +1,19 @@
 //! A peer: one opened place in a session, with a full replica of the world.
 use crate::clock::SimClock;
 use crate::engine::Engine;
+use crate::entered::Entered;
 use crate::entity::Entity;
 use crate::events::Events;
 use crate::gate::{self, Gate, Terms};
 use crate::hub::Hub;
+use crate::inbox::{self, Inbox};
 use crate::info::{PeerInfo, WallReading};
+use crate::notices::{NOTICE_QUEUE, PeerNotices};
 use crate::options::{HostOptions, InviteOptions, JoinOptions};
 use crate::{Batch, Error, ErrorKind, Result, Watch};
 use coeval_merge::{Digest, Replica};
 use coeval_quic::{Conditioner, Invite, InviteId, Io, MonoClock, SessionInfo};
-use coeval_store::{Snapshot, Store};
+use coeval_store::{ReadError, Snapshot, Store};
 use coeval_sync::{EventId, Input, Machine, PeerState, PeerStatus, Reply, Target};
 use coeval_time::{Clock, Context, SessionId, SessionWall, SimTime, WallDuration, WallTime};
 use coeval_value::{EntityId, NodeId, SIM_ENTITY, Value};
@@ -81,11 +84,16 @@ impl Shared {
         }
     }
 
+    /// What is read or published at a context of another session would be of another time.
+    pub(crate) fn check_context(&self, context: Context) -> Result<()> {
+        if context.session == self.clock.session() { Ok(()) } else { Err(ReadError::ForeignContext.into()) }
+    }
+
     fn stop(&self, reason: &str, timeout: Duration) {
         if self.hub.stop(reason) {
             // Fails only when the I/O thread is gone, and then there is nobody to tell.
             let _ = self.io.call(Engine::leave);
-            if let Err(error) = self.io.shutdown(timeout) {
+            if let Err(error) = self.io.shutdown(inbox::bounded(timeout)) {
                 tracing::warn!(%error, "the I/O thread did not stop in order");
             }
         }
@@ -156,6 +164,12 @@ impl Peer {
         self.shared.context()
     }
 
+    /// Enters `context` on this thread, until what is returned is dropped: [`current`](crate::current) gives it to code
+    /// that is not handed one. Contexts nest; the clock is not read.
+    pub fn enter(&self, context: Context) -> Entered {
+        Entered::new(context)
+    }
+
     /// The sim clock.
     pub fn clock(&self) -> SimClock {
         SimClock::new(Arc::clone(&self.shared))
@@ -164,6 +178,13 @@ impl Peer {
     /// Events and commands.
     pub fn events(&self) -> Events {
         Events::new(Arc::clone(&self.shared))
+    }
+
+    /// Subscribes to what happens from now on to the session and the replica as a whole.
+    pub fn notices(&self) -> PeerNotices {
+        let inbox = Arc::new(Inbox::new(NOTICE_QUEUE));
+        self.shared.hub.update(|state| state.notices.push(Arc::downgrade(&inbox)));
+        PeerNotices(inbox)
     }
 
     /// Which session, from what it started.
@@ -272,7 +293,12 @@ impl Peer {
     }
 
     /// Digest of the replica: equal on two peers exactly when their worlds are, once what was written has arrived.
+    ///
+    /// Speaks of all that this thread has written: it waits for the I/O thread to take that up. Once that thread is gone,
+    /// of what it took up last.
     pub fn digest(&self) -> Digest {
+        // Fails only when the I/O thread is gone, and then nothing is taken up any more.
+        let _ = self.shared.io.ask(|engine, now, rng| ((), engine.handle(Input::Wake, now, rng)));
         self.shared.store.digest()
     }
 
@@ -339,8 +365,21 @@ impl Peer {
     /// # Errors
     /// [`ErrorKind::NoPeers`] when nobody is connected; [`ErrorKind::Timeout`] names the peers that have not.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
+        self.flush_where(None, timeout)
+    }
+
+    /// As [`flush`](Self::flush), for the peers named only. One of them that has no link of its own to this peer counts
+    /// as not having it: it is waited for.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub fn flush_to(&self, nodes: &[NodeId], timeout: Duration) -> Result<()> {
+        self.flush_where(Some(nodes), timeout)
+    }
+
+    fn flush_where(&self, named: Option<&[NodeId]>, timeout: Duration) -> Result<()> {
         self.shared.check_running()?;
-        let deadline = Instant::now() + timeout;
+        let deadline = inbox::deadline(timeout);
         let target = self.shared.io.ask(|engine, now, rng| engine.flush_target(now, rng))?;
         loop {
             let ask = self
@@ -354,20 +393,26 @@ impl Peer {
                     "no other peer is connected: nobody has what was written",
                 ));
             }
-            if flushed.values().all(|done| *done) {
+            let lacks = |node: &&NodeId| flushed.get(*node) != Some(&true);
+            let waiting: Vec<NodeId> = match named {
+                None => flushed.keys().filter(lacks).copied().collect(),
+                Some(nodes) => {
+                    nodes.iter().filter(lacks).copied().filter(|node| *node != self.node()).collect()
+                }
+            };
+            if waiting.is_empty() {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                return Err(
-                    self.stalled(timeout, flushed.iter().filter(|(_, done)| !**done).map(|(node, _)| *node))
-                );
+                return Err(self.stalled(timeout, waiting));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    fn stalled(&self, timeout: Duration, nodes: impl Iterator<Item = NodeId>) -> Error {
+    fn stalled(&self, timeout: Duration, nodes: Vec<NodeId>) -> Error {
         let names: Vec<_> = nodes
+            .into_iter()
             .map(|node| self.shared.gate.name_of(node.incarnation).unwrap_or_else(|| node.to_string()))
             .collect();
         Error::new(ErrorKind::Timeout, format!("not acknowledged within {timeout:?} by {}", names.join(", ")))
@@ -392,6 +437,12 @@ impl Peer {
     /// Session wall time `by` from now, for edits that are to take effect everywhere at one instant.
     pub fn wall_in(&self, by: WallDuration) -> WallTime {
         self.shared.now().saturating_add(by)
+    }
+
+    /// What all handles of this peer share.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     pub(crate) fn handle(&self, id: EntityId) -> Entity {

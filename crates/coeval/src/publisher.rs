@@ -89,6 +89,7 @@ impl Publisher {
     /// A motion that is not finite is refused; the entity may be deleted; the peer may have left.
     pub fn update(&mut self, context: Context, truth: Motion) -> Result<Published> {
         self.param.shared().check_writable()?;
+        self.param.shared().check_context(context)?;
         let register = self.param.inner().read_register(context);
         if let (Ok(register), Some(known)) = (&register, self.known)
             && register.stamp > known

@@ -53,7 +53,7 @@ impl Watch {
 
     /// Waits up to `timeout` for changes; empty when there were none.
     pub fn wait(&self, timeout: Duration) -> Vec<WatchEvent> {
-        let deadline = std::time::Instant::now() + timeout;
+        let deadline = crate::inbox::deadline(timeout);
         loop {
             let left = deadline.saturating_duration_since(std::time::Instant::now());
             let events = self.named(self.inner.wait(left));

@@ -4,7 +4,6 @@
 //! `net=CONDITIONS` (as `delay=50ms,loss=5%`), `offset_ms=N` (of the OS clock). The first line of output tells the
 //! invite and the address. At the end of input the program leaves.
 use coeval::{EventStream, Invite, Peer, SimDuration, SimTime, Target, Value, WallDuration, WallTime};
-use coeval_integration_tests::wait::fresh_digest;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
 use std::thread::JoinHandle;
@@ -97,7 +96,7 @@ impl Program {
                 return Ok(json!({ "events": events }));
             }
             "flush" => peer.flush(Duration::from_secs(20))?,
-            "digest" => return Ok(json!({ "digest": format!("{:?}", fresh_digest(peer)) })),
+            "digest" => return Ok(json!({ "digest": format!("{:?}", peer.digest()) })),
             "peers" => {
                 let peers = peer.peers();
                 let row = |p: &coeval::PeerInfo| json!({ "name": p.name, "state": format!("{:?}", p.state) });

@@ -8,7 +8,7 @@ const fn at(seconds: i64) -> SimTime {
     SimTime::from_secs_nanos(seconds, 0)
 }
 
-/// Case 4.
+/// A hundred joiners bring no default of theirs.
 #[test]
 fn joining_makes_no_edit_and_leaves_the_rate() {
     let a = Peer::host("a").rate(2.0).open().unwrap();
@@ -23,7 +23,7 @@ fn joining_makes_no_edit_and_leaves_the_rate() {
     assert_eq!((a.clock().sim_at(WallTime::from_nanos(0)), a.context().generation), mapping);
 }
 
-/// Case 2.
+/// Sim time is a line, not stairs: two readings differ unless the system gave them the same nanosecond.
 #[test]
 fn a_clock_read_often_climbs_without_stairs() {
     let a = host("a");
@@ -37,7 +37,7 @@ fn a_clock_read_often_climbs_without_stairs() {
     }
 }
 
-/// Case 28.
+/// Also where the answerer's session clock is behind that of who asked.
 #[test]
 fn an_answer_to_what_was_seen_counts_after_it() {
     let peers = mesh(["a", "b", "c"]);
@@ -57,7 +57,7 @@ fn an_answer_to_what_was_seen_counts_after_it() {
     }
 }
 
-/// Case 3.
+/// A seek while paused moves sim time and starts nothing.
 #[test]
 fn a_jump_while_paused_stays_paused() {
     let peers = mesh(["a", "b"]);
@@ -72,7 +72,7 @@ fn a_jump_while_paused_stays_paused() {
     }
 }
 
-/// Case 29.
+/// Stop means stop, whatever the rate becomes on the way.
 #[test]
 fn run_until_stops_everybody_exactly_there() {
     let peers = mesh(["a", "b", "c"]);
@@ -97,7 +97,7 @@ fn run_until_stops_everybody_exactly_there() {
     }
 }
 
-/// Cases 1 and 5 for a clock: edits for later switch everywhere at once; there and back is the identical instant.
+/// Edits for later switch everywhere at once; there and back is the identical instant.
 #[test]
 fn scheduled_edits_switch_without_a_step() {
     let peers = mesh(["a", "b"]);

@@ -1,6 +1,6 @@
 //! Bad input, wrong order, wrong session: an error that says so, never harm.
 use crate::common::{host, join, mesh};
-use coeval::{ErrorKind, Invite, InviteOptions, Peer, SessionId};
+use coeval::{ErrorKind, Invite, InviteOptions, Motion, Peer, PeerEvent, PublishOptions, SessionId};
 use coeval_integration_tests::{converge, eventually};
 use std::time::Duration;
 
@@ -149,6 +149,7 @@ fn wrong_reads_and_writes_say_what_is_wrong() {
 fn one_name_for_two_is_an_error_that_lists_both() {
     let peers = mesh(["a", "b"]);
     let [a, b] = &peers;
+    let notices = peers.each_ref().map(Peer::notices);
     b.set_conditioner(crate::common::cut());
     let (one, two) = (a.create_entity("twin").unwrap(), b.create_entity("twin").unwrap());
     b.set_conditioner(coeval::Conditioner::default());
@@ -160,6 +161,17 @@ fn one_name_for_two_is_an_error_that_lists_both() {
             assert!(error.to_string().contains(&entity.id().to_string()), "{error}");
         }
     }
+    let mut both = vec![one.id(), two.id()];
+    both.sort();
+    for notices in &notices {
+        let clashes: Vec<_> = std::iter::from_fn(|| notices.poll())
+            .filter_map(|event| match event {
+                PeerEvent::NameClash { name, ids } => Some((name.to_string(), ids)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(clashes, [("twin".to_owned(), both.clone())], "told once");
+    }
 }
 
 #[test]
@@ -170,6 +182,36 @@ fn a_context_of_another_session_is_refused() {
     let param = base.param::<i64>("x").unwrap();
     assert_eq!(param.set(b.context(), 1).unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(base.get(a.context(), "x").unwrap_err().kind(), ErrorKind::Missing);
+    let mut batch = a.batch(b.context());
+    batch.set(base.id(), "x", 1_i64).unwrap();
+    assert_eq!(batch.commit().unwrap_err().kind(), ErrorKind::Invalid);
+
+    base.set(a.context(), "x", 1_i64).unwrap();
+    base.set(a.context(), "pose/y", 2_i64).unwrap();
+    let reads = [
+        base.get(b.context(), "x").map(drop),
+        base.get(b.context(), "pose").map(drop),
+        base.get_as::<i64>(b.context(), "x").map(drop),
+        base.map(b.context()).map(drop),
+        param.get(b.context()).map(drop),
+        param.read(b.context()).map(drop),
+    ];
+    for read in reads {
+        let error = read.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    }
+    assert_eq!(param.get(a.context()).unwrap(), 1);
+    assert!(base.map(a.context()).is_ok());
+
+    // Neither sent nor kept beside the register, also when readers' prediction would have been good enough.
+    let motion = Motion::at([0.0; 3]);
+    let mut publisher = base.publisher("motion", PublishOptions::default()).unwrap();
+    assert_eq!(publisher.update(b.context(), motion).unwrap_err().kind(), ErrorKind::Invalid);
+    publisher.update(a.context(), motion).unwrap();
+    let moved = Motion::at([0.5, 0.0, 0.0]);
+    assert_eq!(publisher.update(b.context(), moved).unwrap_err().kind(), ErrorKind::Invalid);
+    let seen = base.get_as::<Motion>(a.context(), "motion").unwrap();
+    assert_eq!(seen.position, motion.position);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn from_zero() -> [Peer; 2] {
     [a, b]
 }
 
-/// Case 13.
+/// A remote reads from where the writer was when it wrote, however long that took to arrive.
 #[test]
 fn the_origin_is_the_writers_over_a_slow_link() {
     let peers = mesh(["a", "b"]);
@@ -42,7 +42,7 @@ fn the_origin_is_the_writers_over_a_slow_link() {
     assert_eq!(reading.quality, Quality::Extrapolated { by: live.sim.since(written.sim) });
 }
 
-/// Case 11.
+/// After silence the last value is read, bit for bit.
 #[test]
 fn what_came_to_rest_stays() {
     let [a, b] = from_zero();
@@ -56,7 +56,7 @@ fn what_came_to_rest_stays() {
     assert_eq!(reading.value.to_bits(), 1.0_f64.to_bits());
 }
 
-/// Case 22.
+/// What flies by dead reckoning is held where it was; what orbits is where the orbit is at that date.
 #[test]
 fn a_jump_moves_time_not_state() {
     let [a, b] = from_zero();
@@ -82,7 +82,7 @@ fn a_jump_moves_time_not_state() {
     assert!((x - want_x).hypot(y - want_y) < 10.0, "{x} {y}, not {want_x} {want_y}");
 }
 
-/// Case 23.
+/// One write holds for a month of sim time.
 #[test]
 fn an_orbit_at_a_million_times_real_time_is_the_closed_form() {
     let a = Peer::host("a").peer_name("a").start(at(0.0)).conditioner(bad_net(50, 0.0)).open().unwrap();
@@ -109,7 +109,7 @@ fn an_orbit_at_a_million_times_real_time_is_the_closed_form() {
     }
 }
 
-/// Case 20.
+/// Two samples lie at each sim time: the one written after the turn counts.
 #[test]
 fn a_read_follows_the_newest_branch_after_turning_round() {
     let [a, b] = from_zero();
@@ -132,7 +132,7 @@ fn a_read_follows_the_newest_branch_after_turning_round() {
     }
 }
 
-/// Case 21.
+/// Samples of a branch that was left by a jump serve nobody, from whomever they come.
 #[test]
 fn an_author_that_missed_the_jump_changes_no_read() {
     let a = Peer::host("a").peer_name("a").start(at(100.0)).open().unwrap();
@@ -170,7 +170,7 @@ fn an_author_that_missed_the_jump_changes_no_read() {
     }
 }
 
-/// Case 12, and what a publisher holds back.
+/// The threshold is a sphere about the prediction, and what stays inside is not sent.
 #[test]
 fn a_publisher_sends_when_readers_are_off_and_not_before() {
     let peers = mesh(["a", "b"]);
@@ -248,7 +248,7 @@ fn a_publisher_hears_of_another_hand_and_yields_or_takes_it_back() {
     }
 }
 
-/// Case 25, for one author: 12 s of wall time after it was last heard.
+/// 12 s of wall time after it was last heard.
 #[test]
 fn a_killed_author_is_reported_lost() {
     let a = host("a");

@@ -129,7 +129,7 @@ fn a_joiner_during_writes_misses_nothing() {
     assert_eq!(d.get("two", "k99"), json!(2_499));
 }
 
-/// Case 8: the deleter's word reaches the streamer, who is stopped, late.
+/// The deleter's word reaches the streamer, who is stopped, late.
 #[test]
 fn an_entity_deleted_while_it_flies_never_comes_back() {
     let mut a = host_program("a");

@@ -1,7 +1,8 @@
 //! Who is who, what a world starts with, several writers of one entity.
-use crate::common::{host, join, mesh};
-use coeval::{EntityId, Identity, Op, Path, Peer, Value};
-use coeval_integration_tests::{converge, eventually};
+use crate::common::{cut, host, join, mesh};
+use coeval::{EntityId, ErrorKind, Identity, Incarnation, NodeId, Op, Path, Peer, PeerEvent, Value};
+use coeval_integration_tests::{NEVER, converge, eventually};
+use std::time::Duration;
 
 fn op(entity: EntityId, path: &str, value: i64) -> Op {
     Op::Set { entity, path: Path::parse(path).unwrap(), value: Value::Int(value) }
@@ -29,7 +30,7 @@ fn two_peers_of_one_identity_share_a_session() {
     eventually("direct links", || [&a, &b, &c].iter().all(|peer| crate::common::direct(peer) == 2));
 }
 
-/// Case 9.
+/// Two writers, one instant, two fields of one parameter.
 #[test]
 fn two_fields_by_two_writers_both_survive() {
     let peers = mesh(["a", "b"]);
@@ -48,7 +49,7 @@ fn two_fields_by_two_writers_both_survive() {
     }
 }
 
-/// Case 19, over the network: what a thread writes after reading wins.
+/// What a thread writes after reading wins, over the network too.
 #[test]
 fn a_write_after_a_read_wins_everywhere() {
     let peers = mesh(["a", "b", "c"]);
@@ -106,4 +107,61 @@ fn two_sessions_in_one_process_stay_apart() {
     assert!(a2.entity("only b").is_err() && b2.entity("only a").is_err());
     assert_ne!(a.session().session, b.session().session);
     assert_eq!((a2.session_name(), b2.session_name()), (a.session_name(), b.session_name()));
+}
+
+/// Comings and goings are told in order, with who said that it leaves.
+#[test]
+fn who_comes_and_goes_is_told() {
+    let a = host("a");
+    let notices = a.notices();
+    let b = join(&a, "b");
+    let node = b.node();
+    let joined = PeerEvent::PeerJoined { node, name: "b".into(), observer: false };
+    assert_eq!(notices.wait(NEVER), Some(joined));
+    b.leave(Duration::from_secs(10)).unwrap();
+    assert_eq!(notices.wait(NEVER), Some(PeerEvent::PeerLeft { node, said_so: true }));
+    assert_eq!((notices.poll(), notices.dropped()), (None, 0));
+}
+
+/// A flush to those who are near does not wait for one that is cut off; a flush to that one names it.
+#[test]
+fn a_flush_waits_for_those_it_names() {
+    let peers = mesh(["a", "b", "c"]);
+    let [a, b, c] = &peers;
+    let base = a.create_entity("base").unwrap();
+    a.flush_to(&[b.node(), c.node()], NEVER).unwrap();
+    assert!(c.entity("base").is_ok());
+    c.set_conditioner(cut());
+    base.set(a.context(), "x", 1_i64).unwrap();
+    a.flush_to(&[b.node()], NEVER).unwrap();
+    assert_eq!(b.entity("base").unwrap().get_as::<i64>(b.context(), "x").unwrap(), 1);
+    let short = Duration::from_millis(200);
+    for stalled in [a.flush_to(&[b.node(), c.node()], short), a.flush(short)] {
+        let error = stalled.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+        assert!(error.to_string().ends_with(" by c"), "{error}");
+    }
+    // Not a peer at all: it is named too.
+    let nobody = NodeId { incarnation: Incarnation(1), ..a.node() };
+    let error = a.flush_to(&[nobody], short).unwrap_err();
+    assert!(error.to_string().contains(&nobody.to_string()), "{error}");
+    // Oneself has everything.
+    a.flush_to(&[a.node()], Duration::ZERO).unwrap();
+}
+
+/// A digest speaks of what the asking thread wrote just before.
+#[test]
+fn a_digest_is_of_all_that_was_written_so_far() {
+    let a = host("a");
+    let base = a.create_entity("base").unwrap();
+    let mut seen = std::collections::BTreeSet::from([a.digest()]);
+    for n in 0..200_i64 {
+        base.set(a.context(), "x", n).unwrap();
+        assert!(seen.insert(a.digest()), "write {n} is not in the digest");
+    }
+    let last = a.digest();
+    assert_eq!(a.digest(), last);
+    let twin = a.clone();
+    a.leave(Duration::ZERO).unwrap();
+    assert_eq!(twin.digest(), last);
 }

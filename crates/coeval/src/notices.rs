@@ -1,0 +1,84 @@
+//! What happens to a peer's session and replica as a whole: who comes and goes, and what needs a person's eye.
+use crate::inbox::Inbox;
+use coeval_store::StoreEvent;
+use coeval_time::{Stamp, WallTime};
+use coeval_value::{EntityId, NodeId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Notices that are kept until they are taken; beyond, the oldest is dropped and counted.
+pub const NOTICE_QUEUE: usize = 4_096;
+
+/// Something that happened to the session or the replica.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum PeerEvent {
+    /// A peer is in the session and can be reached, directly or through others.
+    PeerJoined {
+        /// Who.
+        node: NodeId,
+        /// The name it gave itself.
+        name: String,
+        /// Whether it only reads.
+        observer: bool,
+    },
+    /// A peer is gone: what it wrote stays, and readings of it say since when its author is lost.
+    PeerLeft {
+        /// Who.
+        node: NodeId,
+        /// Whether it said that it leaves; else it was not reached for too long.
+        said_so: bool,
+    },
+    /// Several living entities bear one name, made at the same time by different peers: looking it up is an error until
+    /// all but one are renamed or deleted. Told once for each clash.
+    NameClash {
+        /// The name.
+        name: Arc<str>,
+        /// Who bears it, in id order.
+        ids: Vec<EntityId>,
+    },
+    /// Another program runs under this very opening of the peer (a cloned machine): a stamp of it came that was not
+    /// issued here. Leave, and open the peer anew. Told once.
+    Forked {
+        /// The stamp.
+        stamp: Stamp,
+    },
+    /// Session wall time was stepped forward here, because this peer was far behind the session. Sim time moved along:
+    /// [`ClockChanges`](crate::ClockChanges) tells how.
+    ClockStepped {
+        /// What the clock would have shown.
+        before: WallTime,
+        /// What it shows.
+        after: WallTime,
+    },
+}
+
+impl From<StoreEvent> for PeerEvent {
+    fn from(event: StoreEvent) -> Self {
+        match event {
+            StoreEvent::NameClash { name, ids } => Self::NameClash { name, ids },
+            StoreEvent::Forked { stamp } => Self::Forked { stamp },
+        }
+    }
+}
+
+/// Notices in the order they came, from when [`Peer::notices`](crate::Peer::notices) was called.
+#[derive(Debug)]
+pub struct PeerNotices(pub(crate) Arc<Inbox<PeerEvent>>);
+
+impl PeerNotices {
+    /// The next notice that is there.
+    pub fn poll(&self) -> Option<PeerEvent> {
+        self.0.poll()
+    }
+
+    /// Waits up to `timeout` for the next notice.
+    pub fn wait(&self, timeout: Duration) -> Option<PeerEvent> {
+        self.0.wait(timeout)
+    }
+
+    /// How many notices were dropped because nobody took them.
+    pub fn dropped(&self) -> u64 {
+        self.0.dropped()
+    }
+}
