@@ -284,8 +284,9 @@ impl<R: Replica> Sync<R> {
         if self.knows_time() {
             self.greet(tag);
         }
-        self.relink();
+        // Before events go over the link: who gets one knows its sender, and can reply.
         self.send_members(tag);
+        self.relink();
     }
 
     /// Whether enough pings were answered for session time to be known.
@@ -320,6 +321,7 @@ impl<R: Replica> Sync<R> {
                 .is_some_and(|link| link.greeting.is_none() && (self.knows_time() || waits(link)))
             {
                 self.greet(tag);
+                self.reroute_events();
             }
         }
     }

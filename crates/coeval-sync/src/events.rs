@@ -212,12 +212,16 @@ impl<R: Replica> Sync<R> {
 
     /// The link that leads to a node.
     fn hop_to(&mut self, to: NodeId) -> Option<LinkTag> {
-        if let Some(link) = self.link_to(to) {
+        let greeted = |this: &Self, node| {
+            // Nothing goes before the hello, which waits for session time.
+            this.link_to(node).filter(|tag| this.links.get(tag).is_some_and(|link| link.greeting.is_some()))
+        };
+        if let Some(link) = greeted(self, to) {
             return Some(link);
         }
         let me = self.me.node;
         let hop = self.members.graph().parent(me, to)?;
-        self.link_to(hop)
+        greeted(self, hop)
     }
 
     /// Sends what may be sent to a node now.

@@ -69,8 +69,13 @@ pub(crate) struct Outgoing {
     pub(crate) acked: u64,
     /// The next mark says that the peer is caught up.
     pub(crate) caught_up: bool,
-    /// All that was held here when the link came up was sent.
-    pub(crate) past: bool,
+    /// Marks sent, and marks acknowledged. Two marks may name one position: what repair sends again has no newer one.
+    pub(crate) marks: u64,
+    pub(crate) marks_acked: u64,
+    /// The next conflated delta completes what was held here when the link came up.
+    pub(crate) completes: bool,
+    /// The number of the mark up to which all that was held here when the link came up was sent; `None`: not yet.
+    pub(crate) past: Option<u64>,
 }
 
 /// The way in.
@@ -129,7 +134,10 @@ impl Link {
                 marked: 0,
                 acked: 0,
                 caught_up: false,
-                past: false,
+                marks: 0,
+                marks_acked: 0,
+                completes: false,
+                past: None,
             },
             inc: Incoming::default(),
             repair: Repair::default(),
@@ -155,7 +163,7 @@ impl Outgoing {
 
     /// Whether all up to `position` was acknowledged, `now` being the last drained position.
     pub(crate) fn has_acked(&self, position: u64, now: u64) -> bool {
-        let idle = self.mode == Mode::Live && self.acked >= self.marked && position <= now;
-        self.past && (self.acked >= position || idle)
+        let idle = self.mode == Mode::Live && self.marks_acked >= self.marks && position <= now;
+        self.past.is_some_and(|mark| self.marks_acked >= mark) && (self.acked >= position || idle)
     }
 }

@@ -240,6 +240,7 @@ impl<R: Replica> Sync<R> {
                 self.send_bytes(link, bytes.clone());
                 if let Some(link) = self.links.get_mut(&link) {
                     link.out.marked = position;
+                    link.out.marks += 1;
                 }
             }
         }
@@ -252,11 +253,12 @@ impl<R: Replica> Sync<R> {
         let ids = std::mem::take(&mut link.out.entries);
         let after = std::mem::take(&mut link.out.after);
         let caught_up = std::mem::take(&mut link.out.caught_up);
+        let completes = caught_up | std::mem::take(&mut link.out.completes);
         let entries: Vec<Entry> = ids.into_iter().filter_map(|id| self.replica.entry(id)).collect();
         if caught_up || !states.is_empty() || !entries.is_empty() {
             let position = self.replica.position();
             link.out.marked = position;
-            link.out.past |= caught_up;
+            link.out.marks += 1;
             self.define(tag, states.iter().map(|(slot, _)| *slot));
             let messages =
                 self.encode_states(&states, false).into_iter().chain(self.encode_entries(&entries));
@@ -265,6 +267,9 @@ impl<R: Replica> Sync<R> {
                 self.send_bytes(tag, bytes);
             }
             self.send(tag, &Mark { position, caught_up }.into());
+        }
+        if let Some(link) = self.links.get_mut(&tag).filter(|_| completes) {
+            link.out.past.get_or_insert(link.out.marks);
         }
         for frame in after {
             self.send(tag, &frame);

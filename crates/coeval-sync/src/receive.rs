@@ -38,7 +38,7 @@ impl<R: Replica> Sync<R> {
         self.notices.push_back(Notice::LinkUp { link: tag, node });
         if hello.empty {
             self.start(tag, Mode::Snapshot(SlotId(0)), 0, true);
-        } else if let Some(since) = known.or(equal) {
+        } else if let Some(since) = known.max(equal) {
             let slots = self.slots_since(since);
             self.start(tag, Mode::Behind, since, true);
             if let Some(link) = self.links.get_mut(&tag) {
@@ -91,6 +91,9 @@ impl<R: Replica> Sync<R> {
     pub(crate) fn on_delta(&mut self, tag: LinkTag, delta: &Delta) -> Result<(), String> {
         let states = codec::decode_states(&delta.states)?;
         self.stats(tag).received_updates += states.len() as u64;
+        // Once a link has brought everything, readers count on whole batches: pages that another link still sends wait for
+        // their mark, like any delta.
+        let whole = self.links.values().any(|link| link.inc.complete);
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
         let mut missing = Vec::new();
         for (number, state) in states {
@@ -101,7 +104,7 @@ impl<R: Replica> Sync<R> {
             }
         }
         link.inc.staged_bytes += delta.states.len();
-        let apply = delta.page || link.inc.staged_bytes > self.config.staged_bytes;
+        let apply = (delta.page && !whole) || link.inc.staged_bytes > self.config.staged_bytes;
         let mut ask = Vec::new();
         for number in &missing {
             if link.inc.asked.len() < MAX_ASKED && link.inc.asked.insert(*number) {
@@ -221,6 +224,7 @@ impl<R: Replica> Sync<R> {
         stats.refused_there += u64::from(ack.refused);
         let Some(link) = self.links.get_mut(&tag) else { return };
         link.out.acked = link.out.acked.max(ack.position.min(link.out.marked));
+        link.out.marks_acked = link.out.marks.min(link.out.marks_acked + 1);
         if ack.parked > 0 {
             let node = link.peer.node;
             self.notices.push_back(Notice::ParkedThere { node, count: ack.parked, ahead: ack.ahead });

@@ -94,6 +94,8 @@ impl<R: Replica> Sync<R> {
         if root.digest == digest {
             link.repair.suspects.clear();
             link.repair.started = None;
+            // The peer holds what is held here, however the round that was to see to it ends.
+            link.out.past.get_or_insert(0);
             self.complete(tag);
             return;
         }
@@ -243,20 +245,25 @@ impl<R: Replica> Sync<R> {
         let Some(link) = self.links.get_mut(&tag) else { return };
         let urgent = link.repair.answering == Some(round);
         let mut found = std::mem::take(&mut link.repair.found);
-        let (mut give, mut want) = (Vec::new(), Vec::new());
+        let mut chosen: BTreeSet<(Side, u32)> = BTreeSet::new();
         for (cell, (stamps, rounds)) in &mut found {
             let before = link.repair.suspects.get(cell).filter(|(then, _)| then == stamps);
             *rounds = before.map_or(0, |(_, rounds)| rounds + 1);
             // What was sent and still differs is parked or refused there: less and less often.
             if urgent || rounds.is_power_of_two() {
-                match cell.0 {
-                    Side::Here => give.push(SlotId(cell.1)),
-                    Side::There => want.push(cell.1),
-                }
+                chosen.insert(*cell);
+            }
+        }
+        with_mates(&found, &mut chosen);
+        let (mut give, mut want) = (Vec::new(), Vec::new());
+        for (side, number) in chosen {
+            match side {
+                Side::Here => give.push(SlotId(number)),
+                Side::There => want.push(number),
             }
         }
         link.repair.suspects = found;
-        link.out.past |= urgent;
+        link.out.completes |= urgent;
         let count = give.len() as u64;
         link.out.note(give);
         let mut chunks = want.chunks(WANT_PAGE).peekable();
@@ -302,7 +309,7 @@ impl<R: Replica> Sync<R> {
         if let Some(round) = want.ends {
             link.out.after.push(Repaired { round }.into());
             if link.repair.started.take_if(|(started, _)| *started == round).is_some() {
-                link.out.past = true;
+                link.out.completes = true;
                 self.complete(tag);
             }
         }
@@ -315,6 +322,22 @@ impl<R: Replica> Sync<R> {
         if link.repair.answering.take_if(|answering| *answering == round).is_some() {
             self.complete(tag);
         }
+    }
+}
+
+/// Adds what differs and was written in one batch with what is chosen: that a part of a batch was noticed a round
+/// earlier must not tear it.
+fn with_mates(found: &Suspects, chosen: &mut BTreeSet<(Side, u32)>) {
+    let mut stamps: BTreeSet<Stamp> = BTreeSet::new();
+    let mut fresh: Vec<(Side, u32)> = chosen.iter().copied().collect();
+    while !fresh.is_empty() && chosen.len() < found.len() {
+        let more = fresh.iter().filter_map(|cell| found.get(cell)).flat_map(|(stamps, _)| *stamps);
+        stamps.extend(more.filter(|stamp| !stamp.is_none()));
+        let mate = |(cell, (theirs, _)): (&(Side, u32), &([Stamp; 3], u32))| {
+            (!chosen.contains(cell) && theirs.iter().any(|stamp| stamps.contains(stamp))).then_some(*cell)
+        };
+        fresh = found.iter().filter_map(mate).collect();
+        chosen.extend(&fresh);
     }
 }
 
