@@ -36,6 +36,8 @@ pub enum Check {
     EventsArriveOnce,
     /// Finally: equal replicas exchange root digests and nothing else.
     EqualIsQuiet,
+    /// Finally: at rest, every neighbor has acknowledged everything.
+    FlushReturns,
     /// Finally: in steady state each update reaches each peer about once.
     UpdatesArriveOnce,
     /// Finally: nothing that an honest node wrote was refused.

@@ -1,6 +1,6 @@
 //! What must hold when a mesh has come to rest.
 use crate::check::{Check, Violation};
-use crate::ledger::{Ledger, shown};
+use crate::ledger::{Ledger, difference, digest_of, shown};
 use crate::mesh::Mesh;
 use crate::program::{GENESIS, Program, SESSION, SentEvent};
 use crate::timepiece::START;
@@ -27,6 +27,11 @@ pub fn check(mesh: &Mesh) -> Vec<Violation> {
     for program in &programs {
         let refused: u64 =
             program.sync.peers().iter().map(|row| row.stats.refused + row.stats.undefined).sum();
+        let flushed = program.sync.flushed(program.sync.flush_target());
+        for (of, _) in flushed.into_iter().filter(|(_, done)| !done) {
+            let detail = format!("{} has not acknowledged everything", of.short());
+            found.push(Violation { check: Check::FlushReturns, node: Some(program.node()), detail });
+        }
         if refused > 0 {
             let detail = format!("{refused} fragments were refused or undefined");
             found.push(Violation { check: Check::NothingIsRefused, node: Some(program.node()), detail });
@@ -51,7 +56,7 @@ fn surviving(mesh: &Mesh, programs: &[&Program], first: &Program) -> Ledger {
 
 fn replicas(programs: &[&Program], surviving: &Ledger, found: &mut Vec<Violation>) {
     let want = surviving.replay();
-    let plain = surviving.digest();
+    let plain = surviving.plain();
     for program in programs {
         let (node, snapshot) = (Some(program.node()), program.store.snapshot());
         let got: BTreeMap<_, _> = snapshot.entities().map(|(id, view)| (id, shown(view))).collect();
@@ -60,10 +65,13 @@ fn replicas(programs: &[&Program], surviving: &Ledger, found: &mut Vec<Violation
             let detail = format!("{id} shows\n  {:?}\nthe replay shows\n  {:?}", got.get(id), want.get(id));
             found.push(Violation { check: Check::ReplicasShowTheReplay, node, detail });
         }
-        let entries = snapshot.entries().iter().fold(plain, |sum, entry| sum.plus(of_entry(entry)));
+        let entries =
+            snapshot.entries().iter().fold(digest_of(&plain), |sum, entry| sum.plus(of_entry(entry)));
         for (what, digest) in [("kept", program.store.digest()), ("summed up", snapshot.digest())] {
             if digest != entries {
-                let detail = format!("the digest {what} is {digest:?}, that of a plain replica {entries:?}");
+                let ids = want.keys().copied().chain(surviving.created()).collect();
+                let differs = difference(&*program.store, &plain, &ids);
+                let detail = format!("the digest {what} is not that of a plain replica: {differs:?}");
                 found.push(Violation { check: Check::DigestsAreRight, node, detail });
             }
         }

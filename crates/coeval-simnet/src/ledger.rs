@@ -1,6 +1,6 @@
 //! The ledger of a run: every batch that a store took, and what replaying them in stamp order shows.
 use coeval_merge::digest::of_life;
-use coeval_merge::{Batch, Digest, Life, Op, PlainReplica, Replica};
+use coeval_merge::{Batch, Digest, Life, Op, PlainReplica, Replica, SlotSummary};
 use coeval_store::{EntityView, Shown};
 use coeval_time::{Incarnation, Stamp};
 use coeval_value::{EntityId, Key, SIM_ENTITY, SampleMeta, Value};
@@ -63,8 +63,8 @@ impl Ledger {
         worlds
     }
 
-    /// The digest of a plain replica after these batches, without entries.
-    pub fn digest(&self) -> Digest {
+    /// A plain replica after these batches, without entries.
+    pub fn plain(&self) -> PlainReplica {
         let replica = PlainReplica::new(Incarnation(2));
         for (stamp, record) in &self.0 {
             let mut batch = Batch::new();
@@ -76,10 +76,29 @@ impl Ledger {
             replica.replay(&batch, *stamp, record.meta);
         }
         replica.drain();
-        // A plain replica leaves out the life of the `SimEntity`, which is the same in every world.
-        let life = Life { created: Stamp::GENESIS, deleted: Stamp::NONE };
-        replica.digest().plus(of_life(SIM_ENTITY, &life))
+        replica
     }
+}
+
+/// The digest of a plain replica, as a store counts it: with the life of the `SimEntity`, which is the same in every
+/// world.
+pub fn digest_of(plain: &PlainReplica) -> Digest {
+    let life = Life { created: Stamp::GENESIS, deleted: Stamp::NONE };
+    plain.digest().plus(of_life(SIM_ENTITY, &life))
+}
+
+/// The first slot in which two replicas differ, in words.
+pub fn difference(a: &impl Replica, b: &impl Replica, entities: &BTreeSet<EntityId>) -> Option<String> {
+    let slots = |replica: &dyn Fn(EntityId) -> Vec<SlotSummary>, entity| {
+        let stamps = |slot: SlotSummary| (slot.key, [slot.first, slot.floor, slot.kind]);
+        replica(entity).into_iter().map(stamps).collect::<BTreeMap<_, _>>()
+    };
+    entities.iter().find_map(|&entity| {
+        let (a, b) = (slots(&|id| a.summary(id), entity), slots(&|id| b.summary(id), entity));
+        let keys: BTreeSet<_> = a.keys().chain(b.keys()).collect();
+        let key = keys.into_iter().find(|key| a.get(key) != b.get(key))?;
+        Some(format!("{key:?}: {:?} against {:?}", a.get(key), b.get(key)))
+    })
 }
 
 fn put(map: &mut Map, keys: &[Key], value: Value) {
@@ -143,6 +162,10 @@ mod tests {
         assert_eq!(worlds[&ids[0]], Map::from([(key("a"), inner)]));
         assert!(!worlds.contains_key(&ids[1]));
         assert_eq!(ledger.created().len(), 2);
-        assert_ne!(ledger.digest(), Digest::ZERO);
+        let both = ledger.plain();
+        assert_eq!(difference(&both, &ledger.plain(), &ledger.created()), None);
+        let fewer = ledger.only(|stamp| stamp.hlc != 9).plain();
+        assert!(difference(&both, &fewer, &ledger.created()).is_some());
+        assert_ne!(digest_of(&both), digest_of(&fewer));
     }
 }

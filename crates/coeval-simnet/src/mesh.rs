@@ -2,7 +2,7 @@
 use crate::check::{Check, Twins, Violation};
 use crate::ledger::{Act, Ledger, Record};
 use crate::net::{Conditions, Net, Site};
-use crate::program::{Admitted, Program, SentEvent, Setup};
+use crate::program::{Admitted, Program, SentEvent, Setup, Story};
 use crate::timepiece::{Skew, VirtualTime};
 use coeval_merge::{Op, Replica, SlotKey, SlotState};
 use coeval_store::WriteError;
@@ -94,6 +94,8 @@ pub struct Mesh {
     pub refusals: u64,
     /// The randomness of what is done, apart from that of the network.
     pub rng: ChaCha8Rng,
+    /// What happened, if anyone wants to read it.
+    pub story: Option<Story>,
     twins: Twins,
     time: VirtualTime,
     admitted: Admitted,
@@ -120,6 +122,7 @@ impl Mesh {
             operations: 0,
             refusals: 0,
             rng,
+            story: None,
             twins,
             time,
             admitted: Admitted::default(),
@@ -138,9 +141,14 @@ impl Mesh {
             observer: false,
         };
         let config = Config { mesh: self.plan.topology == Topology::Full, ..self.plan.config.clone() };
-        let hosts = self.admitted.lock().is_ok_and(|admitted| admitted.is_empty());
+        // Where no one is left whose session time could be taken, a host with a right clock opens the session again.
+        let hosts = !self.live().into_iter().any(|site| self.program(site).is_some_and(Program::is_open));
         let admitted = Arc::clone(&self.admitted);
-        let (skew, time) = (self.plan.skews[site], self.time.clone());
+        let mut skew = self.plan.skews[site];
+        if hosts && skew.follows {
+            skew.offset = WallDuration::ZERO;
+        }
+        let time = self.time.clone();
         let program = Program::new(Setup {
             me: me.clone(),
             skew,
@@ -149,11 +157,21 @@ impl Mesh {
             hosts,
             admitted,
             twins: self.twins.clone(),
+            story: self.story.clone(),
         });
+        self.tell(|| format!("site {site} opens as {}", me.node.short()));
         if site == self.net.len() {
             self.net.add(program, me);
         } else {
             self.net.restart(site, program, me);
+        }
+    }
+
+    /// Adds a line to the story.
+    pub fn tell(&self, line: impl FnOnce() -> String) {
+        if let Some(story) = &self.story {
+            let at = self.net.now().as_nanos() as f64 * 1e-9;
+            story.lock().expect("one thread").push(format!("{at:.6} {}", line()));
         }
     }
 
@@ -284,6 +302,7 @@ impl Mesh {
         };
         self.issued(site, stamp);
         self.read_back(site, stamp, &acts);
+        self.tell(|| format!("site {site} writes {stamp:?}: {acts:?}"));
         self.ledger.note(stamp, Record { acts, meta });
         self.touch(site);
         Ok(stamp)
@@ -393,11 +412,15 @@ impl Mesh {
         let nodes: BTreeSet<NodeId> = programs.iter().map(|program| program.node()).collect();
         for (site, program) in sites.iter().zip(&programs) {
             let others: BTreeSet<NodeId> = nodes.iter().copied().filter(|n| *n != program.node()).collect();
-            let waiting = program.sent.iter().find_map(|event| event.waits(&programs));
-            let reason = if program.store.digest() != digest {
+            let waiting = program.sent.iter().find_map(|event| event.waits(program, &programs));
+            let reason = if !program.is_open() {
+                "it has not found the session's time".to_owned()
+            } else if program.store.digest() != digest {
                 "its digest differs from the first".to_owned()
             } else if program.is_rung() || !program.unplaced.is_empty() {
                 "its store has changes that were not drained".to_owned()
+            } else if program.sync.peers().iter().any(|row| row.in_flight > 0) {
+                "its transport has not taken everything".to_owned()
             } else if program.sync.parked() > 0 {
                 format!("{} fragments are parked", program.sync.parked())
             } else if program.present != others {

@@ -4,7 +4,9 @@ use crate::timepiece::{EngineTime, START, Skew, Timepiece, VirtualTime};
 use coeval_merge::Replica;
 use coeval_store::{Limits, Param, Store, StoreConfig};
 use coeval_sync::{Config, Effect, EventNotice, Input, LinkPeer, Machine, Notice, Now, Reply, Sync};
-use coeval_time::{Clock, Genesis, MonoTime, Observed, PingSample, SessionId, SimTime, Stamp, WallRole};
+use coeval_time::{
+    Clock, Genesis, MonoTime, Observed, PingSample, SessionId, SimTime, Stamp, WallDuration, WallRole,
+};
 use coeval_value::{EntityId, NodeId, Value};
 use rand::RngCore;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +16,9 @@ use uuid::Uuid;
 
 /// Samples of session wall time that a joiner takes outright before it settles.
 const JOIN_SAMPLES: u32 = 4;
+/// How well it must know session time by then. A peer that stands still answers pings late: who settles on such answers
+/// is seconds ahead, slews back for hours, and all it writes meanwhile is parked.
+const JOIN_UNCERTAINTY: WallDuration = WallDuration::from_millis(500);
 
 /// The session of every simulation.
 pub const SESSION: SessionId = SessionId(Uuid::from_u128(0xc0e_7a1));
@@ -21,8 +26,8 @@ pub const SESSION: SessionId = SessionId(Uuid::from_u128(0xc0e_7a1));
 /// What the session's clock starts from.
 pub const GENESIS: Genesis = Genesis { wall: START, sim: SimTime::EPOCH, scale: 1.0 };
 
-/// The nodes whose session time others may follow, in the order of their admission.
-pub type Admitted = Arc<Mutex<Vec<NodeId>>>;
+/// The nodes whose session time others may follow, in the order of their admission, with virtual time then.
+pub type Admitted = Arc<Mutex<Vec<(NodeId, MonoTime)>>>;
 
 /// What a program is made from.
 pub struct Setup {
@@ -40,7 +45,12 @@ pub struct Setup {
     pub admitted: Admitted,
     /// Paths whose batches its observer looks at.
     pub twins: Twins,
+    /// Where it tells what happens to it; `None`: nowhere.
+    pub story: Option<Story>,
 }
+
+/// What happened in a run, line by line.
+pub type Story = Arc<Mutex<Vec<String>>>;
 
 /// An event as its sender remembers it.
 #[derive(Clone, Debug)]
@@ -58,13 +68,13 @@ pub struct SentEvent {
 }
 
 impl SentEvent {
-    /// Who of those here has not got it, in words.
-    pub fn waits(&self, here: &[&Program]) -> Option<String> {
+    /// Who of those here has not got it, or not replied to it, in words.
+    pub fn waits(&self, sender: &Program, here: &[&Program]) -> Option<String> {
         let due = here.iter().filter(|program| self.due.contains(&program.node()));
-        let mut waits = due.filter(|program| !program.received.iter().any(|got| got.value == self.value));
-        waits
-            .next()
-            .map(|program| format!("its event {} has not reached {}", self.number, program.node().short()))
+        let got = |program: &Program| program.received.iter().any(|got| got.value == self.value);
+        let replied = |node| !self.command || sender.replies.contains(&(node, self.number));
+        let mut waits = due.filter(|program| !got(program) || !replied(program.node()));
+        waits.next().map(|program| format!("its event {} waits for {}", self.number, program.node().short()))
     }
 }
 
@@ -100,6 +110,7 @@ pub struct Program {
     /// Samples of session time adopted so far; `None` once it is in use.
     joining: Option<u32>,
     witness: Witness,
+    story: Option<Story>,
 }
 
 impl Program {
@@ -108,7 +119,7 @@ impl Program {
     /// # Panics
     /// Never: the genesis is valid.
     pub fn new(setup: Setup) -> Self {
-        let Setup { me, skew, time, config, hosts, admitted, twins } = setup;
+        let Setup { me, skew, time, config, hosts, admitted, twins, story } = setup;
         let role = if hosts { WallRole::Reference } else { WallRole::Follower };
         let timepiece = Arc::new(Timepiece::new(time.clone(), skew, role));
         let rung = Arc::new(AtomicBool::new(false));
@@ -124,9 +135,12 @@ impl Program {
         });
         let store = Arc::new(store.expect("a floor of zero"));
         let node = me.node;
+        let joining = skew.follows && !hosts;
+        let first_samples = if joining { u64::from(JOIN_SAMPLES) } else { 0 };
+        let config = Config { first_samples, ..config };
         let sync = Sync::new(Arc::clone(&store), me, Box::new(EngineTime(Arc::clone(&timepiece))), config);
         if hosts || !skew.follows {
-            admitted.lock().expect("one thread").push(node);
+            admitted.lock().expect("one thread").push((node, MonoTime::from_nanos(time.nanos())));
         }
         Self {
             store,
@@ -144,8 +158,9 @@ impl Program {
             virtual_time: time,
             rung,
             admitted,
-            joining: (skew.follows && !hosts).then_some(0),
+            joining: joining.then_some(0),
             witness: Witness::new(twins),
+            story,
         }
     }
 
@@ -166,8 +181,10 @@ impl Program {
 
     /// Looks at the replica as a reader would, and compares with what was seen before.
     pub fn look(&mut self) {
-        let found = self.witness.look(&self.store, self.caught_up > 0);
-        self.violations.extend(found);
+        let (node, now) = (Some(self.node()), self.virtual_time.nanos() as f64 * 1e-9);
+        for Violation { check, detail, .. } in self.witness.look(&self.store, self.caught_up > 0) {
+            self.violations.push(Violation { check, node, detail: format!("at {now:.6} s: {detail}") });
+        }
     }
 
     /// One of its threads deleted an entity.
@@ -209,6 +226,12 @@ impl Program {
     }
 
     fn notice(&mut self, notice: Notice) {
+        if let (Some(story), false) = (&self.story, matches!(notice, Notice::PingSample { .. })) {
+            let at = self.virtual_time.nanos() as f64 * 1e-9;
+            let line =
+                format!("{at:.6} {} position {}: {notice:?}", self.node().short(), self.store.position());
+            story.lock().expect("one thread").push(line);
+        }
         match notice {
             Notice::PeerUp { node, .. } => {
                 self.present.insert(node);
@@ -241,16 +264,23 @@ impl Program {
         }
         let me = self.node();
         let admitted = self.admitted.lock().expect("one thread").clone();
-        let reference = admitted.iter().find(|n| **n == me || self.sync.link_to(**n).is_some()).copied();
+        let linked = |node: NodeId| node == me || self.sync.link_to(node).is_some();
+        let reference = admitted.iter().find(|(other, _)| linked(*other)).map(|(other, _)| *other);
         let from = node.incarnation.0;
         match &mut self.joining {
             Some(taken) => {
-                if admitted.contains(&node) && self.time.adopt(from, sample) {
+                // An answer from before its sender's own admission tells a time that nobody follows.
+                let asked = self.time.virtual_of(sample.t1);
+                let counts = admitted.iter().any(|(other, since)| *other == node && *since <= asked);
+                if counts && self.time.adopt(from, sample) {
                     *taken += 1;
-                    if *taken >= JOIN_SAMPLES {
+                    if *taken >= JOIN_SAMPLES
+                        && self.time.uncertainty().is_some_and(|bound| bound <= JOIN_UNCERTAINTY)
+                    {
                         self.joining = None;
                         self.time.settle();
-                        self.admitted.lock().expect("one thread").push(me);
+                        let since = MonoTime::from_nanos(self.virtual_time.nanos());
+                        self.admitted.lock().expect("one thread").push((me, since));
                     }
                 }
             }

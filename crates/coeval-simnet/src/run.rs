@@ -3,7 +3,7 @@ use crate::check::{Check, Violation};
 use crate::finals;
 use crate::mesh::{Mesh, Topology};
 use crate::net::{Conditions, Faults, Site};
-use crate::program::Program;
+use crate::program::{Program, Story};
 use crate::scenario::{Action, Options, Scenario};
 use crate::workload::Workload;
 use coeval_time::WallDuration;
@@ -44,14 +44,24 @@ pub struct Outcome {
     pub duplication: Option<f64>,
     /// Hash of all that happened.
     pub trace: u64,
+    /// All that happened, if it was asked for.
+    pub story: Vec<String>,
 }
 
 /// Runs the scenario of a seed.
 pub fn run(seed: u64, options: Options) -> Outcome {
-    let scenario = Scenario::new(seed, options);
-    let mut run = Run::new(&scenario);
-    run.faults(&scenario);
-    run.finish(&scenario)
+    perform(&Scenario::new(seed, options), None)
+}
+
+/// Runs the scenario of a seed and tells all that happens.
+pub fn tell(seed: u64, options: Options) -> Outcome {
+    perform(&Scenario::new(seed, options), Some(Story::default()))
+}
+
+fn perform(scenario: &Scenario, story: Option<Story>) -> Outcome {
+    let mut run = Run::new(scenario, story);
+    run.faults(scenario);
+    run.finish(scenario)
 }
 
 struct Run {
@@ -61,11 +71,12 @@ struct Run {
 }
 
 impl Run {
-    fn new(scenario: &Scenario) -> Self {
+    fn new(scenario: &Scenario, story: Option<Story>) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(scenario.seed ^ 0x3041_0ad);
         let mut workload = Workload::new(&mut rng);
         workload.wild_clock = scenario.wild_clock;
         let mut mesh = Mesh::new(scenario.seed, scenario.plan.clone(), workload.twins());
+        mesh.story = story;
         for site in 0..scenario.founders {
             mesh.open(site);
         }
@@ -96,6 +107,9 @@ impl Run {
 
     fn act(&mut self, action: Action) {
         let mesh = &mut self.mesh;
+        if action != Action::Operate {
+            mesh.tell(|| format!("{action:?}"));
+        }
         match action {
             Action::Operate => {
                 if let Some(&site) = mesh.open_sites().choose(&mut mesh.rng) {
@@ -152,12 +166,14 @@ impl Run {
             settled_after,
             duplication,
             trace: mesh.net.trace(),
+            story: mesh.story.map(|story| story.lock().expect("one thread").clone()).unwrap_or_default(),
         }
     }
 
     /// Ends all faults.
     fn calm(&mut self) {
         let mesh = &mut self.mesh;
+        mesh.tell(|| "all faults end".to_owned());
         mesh.net.heal();
         let delay = mesh.plan.conditions.delay.min(50_000_000);
         mesh.net.set_conditions(Conditions { delay, jitter: delay / 2, ..Conditions::default() });
@@ -200,6 +216,7 @@ impl Run {
                 this.mesh.run_for(WallDuration::from_millis(7));
             }
         };
+        self.mesh.tell(|| "steady writes".to_owned());
         round(self);
         self.mesh.run_for(WallDuration::from_secs(1));
         let received = |this: &Self| this.totals().iter().map(|totals| totals[3]).sum::<u64>();

@@ -98,6 +98,11 @@ impl Timepiece {
         self.session.as_ref().is_some_and(|session| session.adopt(from, sample, self.mono()).is_ok())
     }
 
+    /// Bound on the error of session wall time; `None` if nothing is known, or nothing followed.
+    pub fn uncertainty(&self) -> Option<WallDuration> {
+        self.session.as_ref()?.estimate(self.mono()).uncertainty
+    }
+
     /// From here on session wall time does not go back.
     pub fn settle(&self) {
         if let Some(session) = &self.session {

@@ -41,7 +41,8 @@ fn rest(mesh: &mut Mesh) {
     mesh.run_for(WallDuration::from_secs(3));
 }
 
-fn holds(mesh: &Mesh) {
+fn holds(mesh: &mut Mesh) {
+    rest(mesh);
     let found: Vec<String> = finals::check(mesh).iter().map(Violation::to_string).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
@@ -86,7 +87,7 @@ fn a_lone_write_reaches_neighbors_at_once_and_not_with_the_next_digest() {
         }
         mesh.run_for(ms(37));
     }
-    holds(&mesh);
+    holds(&mut mesh);
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn a_receiver_that_restarts_empty_gets_everything_not_what_follows() {
         for n in (1..30).chain([50]) {
             assert!(mesh.program(1).expect("open").store.exists(entity(n)), "seed {seed}: entity {n}");
         }
-        holds(&mesh);
+        holds(&mut mesh);
     }
 }
 
@@ -141,8 +142,7 @@ fn a_slow_consumer_costs_one_entry_for_each_key_and_slows_nobody() {
     for key in 0..KEYS {
         assert_eq!(get(&mesh, 2, SIM_ENTITY, &format!("k{key}")), Some(199), "a second after it resumed");
     }
-    rest(&mut mesh);
-    holds(&mesh);
+    holds(&mut mesh);
 }
 
 #[test]
@@ -175,8 +175,7 @@ fn an_entity_deleted_while_it_is_streamed_never_comes_back() {
         }
     }
     assert!(taken >= 120 && refused >= 50, "{taken} writes taken before it heard, {refused} refused after");
-    rest(&mut mesh);
-    holds(&mesh);
+    holds(&mut mesh);
 }
 
 #[test]
@@ -203,7 +202,7 @@ fn a_leaf_hidden_by_a_clear_is_no_difference_and_nothing_flows() {
     mesh.run_for(ms(20_000));
     assert_eq!(totals(&mesh), counted, "repair flows between equals");
     assert_eq!(digests(&mesh), before);
-    holds(&mesh);
+    holds(&mut mesh);
 }
 
 #[test]
@@ -221,7 +220,7 @@ fn a_clock_ten_minutes_ahead_holds_no_key() {
             assert_eq!(get(&mesh, at, entity(1), "k"), Some(n as i64), "written at {site}, read at {at}");
         }
     }
-    holds(&mesh);
+    holds(&mut mesh);
 }
 
 #[test]
@@ -242,7 +241,7 @@ fn who_writes_after_reading_wins_over_a_clock_that_is_ahead() {
             assert_eq!(get(&mesh, site, entity(1), "k"), Some(2 * n + 1), "site {site}");
         }
     }
-    holds(&mesh);
+    holds(&mut mesh);
 }
 
 #[test]
@@ -259,7 +258,7 @@ fn two_fields_written_by_two_at_one_instant_both_survive() {
             assert_eq!(get(&mesh, site, entity(1), "pose/position"), Some(-n), "site {site}");
         }
     }
-    holds(&mesh);
+    holds(&mut mesh);
 }
 
 #[test]
@@ -281,5 +280,42 @@ fn what_a_peer_acknowledged_survives_its_author() {
     for site in 0..3 {
         assert_eq!(get(&mesh, site, entity(1), "k"), Some(7), "site {site}");
     }
-    holds(&mesh);
+    holds(&mut mesh);
+}
+
+#[test]
+fn a_flush_does_not_return_before_the_first_repair_is_through() {
+    for seed in 0..20 {
+        let conditions = Conditions { delay: 50_000_000, jitter: 30_000_000, ..Conditions::default() };
+        let plan = Plan {
+            topology: Topology::Line,
+            skews: vec![Skew::default(); 2],
+            conditions,
+            config: Config::default(),
+        };
+        let mut mesh = Mesh::new(seed, plan, Twins::default());
+        (0..2).for_each(|site| mesh.open(site));
+        // Both have a world of their own, and go on writing while they get to know each other.
+        let mut wrote = Vec::new();
+        for n in 0..150i64 {
+            if n % 3 == 0 {
+                let (site, key) = ((n / 3 % 2) as usize, format!("k{n}"));
+                set(&mut mesh, site, SIM_ENTITY, &key, n).expect("known");
+                mesh.run_for(ms(1));
+                wrote.push((site, key, n, mesh.program(site).expect("open").sync.flush_target()));
+            }
+            if n == 30 {
+                mesh.tend();
+            }
+            mesh.run_for(ms(9));
+            for (site, key, value, target) in &wrote {
+                let flushed = mesh.program(*site).expect("open").sync.flushed(*target);
+                if flushed.values().any(|done| *done) {
+                    let there = get(&mesh, 1 - *site, SIM_ENTITY, key);
+                    assert_eq!(there, Some(*value), "seed {seed}, step {n}: {key} was said to be there");
+                }
+            }
+        }
+        holds(&mut mesh);
+    }
 }

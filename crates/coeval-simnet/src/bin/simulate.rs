@@ -4,7 +4,7 @@
 use clap::Parser;
 use coeval_simnet::check::{Check, Violation};
 use coeval_simnet::mesh::Topology;
-use coeval_simnet::run::{Outcome, run};
+use coeval_simnet::run::{Outcome, run, tell};
 use coeval_simnet::scenario::{Options, Scenario};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -103,10 +103,11 @@ fn main() -> ExitCode {
     for seed in from..from.saturating_add(count) {
         let outcome = verdict(seed, options, &arguments);
         if !outcome.violations.is_empty() {
-            tell(&outcome, &arguments);
+            report(&outcome, &arguments);
         }
         if arguments.seed.is_some() {
-            println!("{:#?}", Scenario::new(seed, options));
+            println!("{:#?}", Scenario::new(seed, options).plan);
+            tell(seed, options).story.iter().for_each(|line| println!("{line}"));
             println!("{outcome:#?}");
         }
         sums.add(&outcome);
@@ -137,7 +138,7 @@ fn verdict(seed: u64, options: Options, arguments: &Arguments) -> Outcome {
     outcome
 }
 
-fn tell(outcome: &Outcome, arguments: &Arguments) {
+fn report(outcome: &Outcome, arguments: &Arguments) {
     println!("seed {} failed ({:?}):", outcome.seed, outcome.topology);
     for violation in outcome.violations.iter().take(8) {
         println!("  {violation}");
