@@ -19,7 +19,7 @@ pub fn current() -> Option<Context> {
 ///
 /// It belongs to its thread, and cannot be sent to another:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// fn send<T: Send>(_: T) {}
 /// let peer = coeval::Peer::host("demo").open().unwrap();
 /// send(peer.enter(peer.context()));

@@ -45,6 +45,18 @@ pub struct PeerInfo {
     pub conflated: u64,
     /// Parameters that wait to be sent to it.
     pub waiting: usize,
+    /// Its updates that are kept outside the world until due: their stamps are ahead of session time.
+    pub parked: u64,
+    /// Updates sent to it that it keeps outside until due: this peer's clock is ahead, or its author's.
+    pub parked_there: u64,
+    /// Its updates that were refused here: a limit is reached, or they make no sense.
+    pub refused: u64,
+    /// Updates sent to it that it refused.
+    pub refused_there: u64,
+    /// Its updates that were known already, or older than what is here.
+    pub superseded: u64,
+    /// Updates sent to it again because digests differed.
+    pub repaired: u64,
 }
 
 impl From<PeerStatus> for PeerInfo {
@@ -63,6 +75,12 @@ impl From<PeerStatus> for PeerInfo {
             bytes_received: status.stats.received_bytes,
             conflated: status.stats.conflated,
             waiting: status.waiting,
+            parked: status.stats.parked,
+            parked_there: status.stats.parked_there,
+            refused: status.stats.refused,
+            refused_there: status.stats.refused_there,
+            superseded: status.stats.superseded,
+            repaired: status.stats.repaired,
         }
     }
 }

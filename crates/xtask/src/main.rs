@@ -8,6 +8,7 @@ mod calls;
 mod files;
 mod finding;
 mod floors;
+mod guarantees;
 mod metadata;
 mod readme;
 mod source;
@@ -72,6 +73,7 @@ fn check(tree: &Tree, workspace: &Workspace) -> Vec<Finding> {
     floors::check(tree, workspace, &mut findings);
     calls::check(tree, &mut findings);
     files::check(tree, &mut findings);
+    guarantees::check(tree, &mut findings);
     readme::check(tree, workspace, &mut findings);
     findings.sort();
     findings

@@ -23,7 +23,7 @@ pub(crate) fn test_modules(text: &str) -> Vec<String> {
 }
 
 /// Blanks comments, and strings and characters between their quotes.
-fn without_comments(text: &str) -> String {
+pub(crate) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

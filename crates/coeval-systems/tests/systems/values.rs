@@ -1,5 +1,9 @@
 //! Every type of value, written in TOML, reads back as itself.
-use coeval::{EntityId, Key, Matrix, Motion, MotionModel, Quat, Ramp, SimDuration, SimTime, Value};
+use crate::HEAD;
+use coeval::{
+    CivilScale, EntityId, Key, Matrix, Motion, MotionModel, Quat, Ramp, SimDuration, SimTime, Value,
+};
+use coeval_systems::SimConfig;
 use coeval_systems::config::{MODELS, TYPES, value_from_toml};
 use std::collections::BTreeSet;
 
@@ -22,6 +26,22 @@ fn motion(text: &str) -> Motion {
         Ok(Value::Motion(motion)) => *motion,
         other => panic!("{text}: {other:?}"),
     }
+}
+
+/// TAI was 37 s ahead of UTC when the table of leap seconds ended: a start in TAI, shown in UTC, is as much earlier, and
+/// says that the table does not reach that far.
+#[test]
+fn a_start_in_tai_is_no_start_in_utc() {
+    let start = |text: &str| {
+        let source = HEAD.replace("2028-04-25T05:30:00 TAI", text);
+        SimConfig::parse("good.toml", &source).expect("a good config").start
+    };
+    let tai = start("2028-04-25T05:30:00 TAI");
+    let shown = tai.to_civil(CivilScale::Utc).to_string();
+    assert_eq!(shown, "2028-04-25T05:29:23.000000000 UTC (beyond the leap-second table)");
+    let utc = start("2028-04-25T05:30:00Z");
+    assert_eq!(utc.since(tai), SimDuration::from_secs(37));
+    assert_eq!(start("2016-12-31T23:59:60.5Z"), start("2017-01-01T00:00:36.5 TAI"));
 }
 
 #[test]
