@@ -152,6 +152,13 @@ impl<T: Parameter + Evolve> Param<T> {
         Ok(())
     }
 
+    /// Writes the value as a teleport: no reader interpolates or smooths across it.
+    pub fn teleport(&self, context: Context, value: T) -> Result<()> {
+        self.shared.check_writable()?;
+        self.inner.teleport(context, value)?;
+        Ok(())
+    }
+
     /// The value at the context's sim time: interpolated between samples, or by its motion model.
     pub fn get(&self, context: Context) -> Result<T> {
         Ok(self.inner.get(context)?)

@@ -137,6 +137,8 @@
 //! * **Time warp breaks an orbit.** One write is within a centimeter for a month:
 //!   `coeval-motion::orbits::warp_a_circular_orbit_is_within_a_centimeter_over_thirty_days`,
 //!   `integration-tests::motion::an_orbit_at_a_million_times_real_time_is_the_closed_form`.
+//! * **A teleport looks like flying there.** Reads never interpolate across one:
+//!   `coeval-motion::select::a_teleport_is_never_interpolated_across`, `integration-tests::motion::a_teleport_is_no_way_there`.
 //! * **Rotation through zero divides by zero.** `coeval-motion::models::body_rates_through_zero`.
 //! * **A threshold counts each axis by itself.** It is a sphere, and rotation counts without speed:
 //!   `coeval-motion::models::threshold_is_a_sphere`,
@@ -183,6 +185,8 @@
 //!   `coeval-sync::links::flush_target_is_acknowledged_once_applied`,
 //!   `coeval-simnet::cases::a_flush_does_not_return_before_the_first_repair_is_through`,
 //!   `integration-tests::sessions::a_flush_waits_for_those_it_names`.
+//! * **A watch loses changes in silence.** Several of one parameter become one; when there are too many, it says so:
+//!   `coeval-store::watch::changes_of_a_slot_become_one`, `coeval::watch::a_watch_that_lacks_changes_says_so_once`.
 //! * **A digest lags behind what was written.** `integration-tests::sessions::a_digest_is_of_all_that_was_written_so_far`.
 //!
 //! # Who gets in, and bad input

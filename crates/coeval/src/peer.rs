@@ -13,18 +13,18 @@ use crate::options::{HostOptions, InviteOptions, JoinOptions};
 use crate::{Batch, Error, ErrorKind, Result, Watch};
 use coeval_merge::{Digest, Replica};
 use coeval_quic::{Conditioner, Invite, InviteId, Io, MonoClock, SessionInfo};
-use coeval_store::{ReadError, Snapshot, Store};
+use coeval_store::{ReadError, Reading, Snapshot, Store};
 use coeval_sync::{EventId, Input, Machine, PeerState, PeerStatus, Reply, Target};
 use coeval_time::{Clock, Context, SessionId, SessionWall, SimTime, WallDuration, WallTime};
-use coeval_value::{EntityId, NodeId, SIM_ENTITY, Value};
+use coeval_value::{EntityId, NodeId, Path, SIM_ENTITY, Value};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A place in a session. Cheap to clone; the session is left when the last clone is dropped.
 ///
-/// Reads and writes happen at memory speed on the calling thread. Calls that wait say so: [`flush`](Self::flush),
-/// [`leave`](Self::leave), opening, and everything named `wait`.
+/// Reads and writes happen at memory speed on the calling thread. The few calls that wait are named in the documentation
+/// of the [crate](crate#threads).
 #[derive(Clone)]
 pub struct Peer {
     shared: Arc<Shared>,
@@ -285,6 +285,16 @@ impl Peer {
     /// Watches what matches `pattern`, a glob `ENTITY/KEY/…`.
     pub fn watch(&self, pattern: &str) -> Result<Watch> {
         Watch::new(Arc::clone(&self.shared), pattern)
+    }
+
+    /// Many parameters at one context, each with its quality or its own error, in the order asked for.
+    pub fn read_many<'a>(
+        &self,
+        context: Context,
+        parameters: impl IntoIterator<Item = (EntityId, &'a Path)>,
+    ) -> Vec<Result<Reading<Value>>> {
+        let readings = self.shared.store.read_many(context, parameters);
+        readings.into_iter().map(|reading| reading.map_err(Error::from)).collect()
     }
 
     /// An immutable view of the world, cheap to hold.

@@ -6,6 +6,7 @@ use coeval_value::{EntityId, Path};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Changes of what matches a pattern, since the last time they were taken. Several changes of one parameter between
@@ -16,6 +17,7 @@ pub struct Watch {
     entity: String,
     /// Names of the entities told of: one that is deleted has none any more, and is still told of by it.
     names: Mutex<BTreeMap<EntityId, String>>,
+    overflowed: AtomicBool,
 }
 
 /// One change.
@@ -33,17 +35,16 @@ pub struct WatchEvent {
 
 impl Watch {
     pub(crate) fn new(shared: Arc<Shared>, pattern: &str) -> Result<Self> {
-        let (entity, keys) = match pattern.split_once('/') {
-            Some((entity, keys)) => (entity, Some(keys)),
-            None => (pattern, None),
-        };
+        let (entity, keys) = split_entity(pattern);
+        // One key, since no slash in it is bare: read as keys are, so that names may hold slashes.
+        let entity = Path::parse(entity).map_err(Error::invalid)?.last().as_str().to_owned();
         let paths = match keys {
             None => PathFilter::All,
             Some(keys) => PathFilter::pattern(keys).map_err(Error::invalid)?,
         };
         let filter = WatchFilter { entity: None, paths };
         let inner = shared.store.watch(filter);
-        Ok(Self { shared, inner, entity: entity.to_owned(), names: Mutex::default() })
+        Ok(Self { shared, inner, entity, names: Mutex::default(), overflowed: AtomicBool::new(false) })
     }
 
     /// The changes since the last call.
@@ -63,7 +64,16 @@ impl Watch {
         }
     }
 
+    /// Whether more changed than the watch may hold ([`Limits::watch_changes`](crate::Limits::watch_changes)) since the last
+    /// call: what [`poll`](Self::poll) and [`wait`](Self::wait) gave lacks changes, so read everything that matters anew.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed.swap(false, Ordering::Relaxed)
+    }
+
     fn named(&self, changes: coeval_store::WatchChanges) -> Vec<WatchEvent> {
+        if changes.overflowed {
+            self.overflowed.store(true, Ordering::Relaxed);
+        }
         let mut events = Vec::new();
         let mut names = self.names.lock();
         for (key, kind) in changes.changes {
@@ -82,5 +92,58 @@ impl Watch {
             names.remove(&gone.entity);
         }
         events
+    }
+}
+
+/// The pattern before its first slash that is not escaped, and the pattern after it.
+fn split_entity(pattern: &str) -> (&str, Option<&str>) {
+    let mut escaped = false;
+    let bare = |c: char| {
+        let found = c == '/' && !escaped;
+        escaped = c == '\\' && !escaped;
+        found
+    };
+    match pattern.find(bare) {
+        Some(at) => (&pattern[..at], Some(&pattern[at + 1..])),
+        None => (pattern, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_entity;
+    use crate::{ErrorKind, Limits, Peer};
+
+    #[test]
+    fn names_of_entities_may_hold_slashes() {
+        assert_eq!(split_entity(r"a\/b/c/d"), (r"a\/b", Some("c/d")));
+        assert_eq!(split_entity(r"a\\/b"), (r"a\\", Some("b")));
+        assert_eq!(split_entity("*"), ("*", None));
+        let peer = Peer::host("a").open().unwrap();
+        let watch = peer.watch(r"a\/b*/x").unwrap();
+        let entity = peer.create_entity("a/b7").unwrap();
+        for path in ["x", "y"] {
+            entity.set(peer.context(), path, 1_i64).unwrap();
+        }
+        peer.digest();
+        let told: Vec<_> = watch.poll().into_iter().filter_map(|event| event.path).collect();
+        assert_eq!(told.iter().map(ToString::to_string).collect::<Vec<_>>(), ["x"]);
+        assert_eq!(peer.watch("/x").err().map(|error| error.kind()), Some(ErrorKind::Invalid));
+    }
+
+    #[test]
+    fn a_watch_that_lacks_changes_says_so_once() {
+        let limits = Limits { watch_changes: 4, ..Limits::default() };
+        let peer = Peer::host("a").limits(limits).open().unwrap();
+        let watch = peer.watch("*").unwrap();
+        watch.poll();
+        watch.overflowed();
+        for n in 0..10 {
+            peer.create_entity(&format!("e{n}")).unwrap();
+        }
+        peer.digest();
+        watch.poll();
+        assert!(watch.overflowed());
+        assert!(!watch.overflowed());
     }
 }

@@ -1,8 +1,8 @@
 //! What remote readers see of things that move.
 use crate::common::{bad_net, cut, host, join, join_program, mesh};
 use coeval::{
-    Conditioner, Motion, Peer, Policy, PublishOptions, Published, Quality, Reason, SimDuration, SimTime,
-    WallDuration,
+    Conditioner, ErrorKind, Motion, Path, Peer, Policy, PublishOptions, Published, Quality, Reason,
+    SimDuration, SimTime, Value, WallDuration,
 };
 use coeval_integration_tests::{converge, eventually};
 use serde_json::json;
@@ -245,6 +245,34 @@ fn a_publisher_hears_of_another_hand_and_yields_or_takes_it_back() {
             assert_eq!(next, told, "a publisher that yields goes on yielding");
             assert_eq!(x(), 70.0);
         }
+    }
+}
+
+/// Between two samples a reader interpolates, but never across a teleport, whether written by handle or by name.
+#[test]
+fn a_teleport_is_no_way_there() {
+    let peers = mesh(["a", "b"]);
+    let [a, b] = &peers;
+    let (walker, jumper) = (a.create_entity("walker").unwrap(), a.create_entity("jumper").unwrap());
+    let start = a.context();
+    let end = start.at(start.sim.saturating_add(SimDuration::from_secs(1)));
+    let middle = start.at(start.sim.saturating_add(SimDuration::from_millis(500)));
+    for entity in [&walker, &jumper] {
+        entity.set(start, "x", 0.0).unwrap();
+        converge(&[a, b]);
+    }
+    walker.set(end, "x", 10.0).unwrap();
+    jumper.param::<f64>("x").unwrap().teleport(end, 10.0).unwrap();
+    converge(&[a, b]);
+    let x = Path::parse("x").unwrap();
+    let absent = Path::parse("y").unwrap();
+    for peer in [a, b] {
+        let asked = [(walker.id(), &x), (jumper.id(), &x), (walker.id(), &absent)];
+        let middle = coeval::Context { wall: peer.context().wall, ..middle };
+        let [walking, jumping, missing] = peer.read_many(middle, asked).try_into().unwrap();
+        assert_eq!(walking.unwrap().value, Value::Float(5.0));
+        assert_eq!(jumping.unwrap().value, Value::Float(0.0));
+        assert_eq!(missing.unwrap_err().kind(), ErrorKind::Missing);
     }
 }
 
