@@ -90,7 +90,7 @@ pub use watch::{Watch, WatchEvent};
 pub use coeval_merge::{Digest, Op};
 pub use coeval_motion::{Evolve, Mode, Policy, Quality, Reason, Side, Span, extrapolate};
 pub use coeval_quic::{Conditioner, Identity, Invite, InviteId};
-pub use coeval_store::{ChangeKind, Limits, Reading, Snapshot};
+pub use coeval_store::{ChangeKind, Counters, Limits, Reading, Snapshot};
 pub use coeval_sync::{PeerState, Target};
 pub use coeval_time::{
     ChangeCause, Civil, CivilScale, ClockChange, ClockPoint, ClockState, Context, Direction, Edit, EditId,

@@ -13,7 +13,7 @@ use crate::options::{HostOptions, InviteOptions, JoinOptions};
 use crate::{Batch, Error, ErrorKind, Result, Watch};
 use coeval_merge::{Digest, Replica};
 use coeval_quic::{Conditioner, Invite, InviteId, Io, MonoClock, SessionInfo};
-use coeval_store::{ReadError, Reading, Snapshot, Store};
+use coeval_store::{Counters, ReadError, Reading, Snapshot, Store};
 use coeval_sync::{EventId, Input, Machine, PeerState, PeerStatus, Reply, Target};
 use coeval_time::{Clock, Context, SessionId, SessionWall, SimTime, WallDuration, WallTime};
 use coeval_value::{EntityId, NodeId, Path, SIM_ENTITY, Value};
@@ -302,6 +302,12 @@ impl Peer {
         self.shared.store.snapshot()
     }
 
+    /// What this replica kept out of the world or did not show, and why. What peers sent is counted by peer, in
+    /// [`peers`](Self::peers).
+    pub fn counters(&self) -> Counters {
+        self.shared.store.counters()
+    }
+
     /// Digest of the replica: equal on two peers exactly when their worlds are, once what was written has arrived.
     ///
     /// Speaks of all that this thread has written: it waits for the I/O thread to take that up. Once that thread is gone,
@@ -471,5 +477,27 @@ impl std::fmt::Debug for Peer {
             .field("node", &self.shared.node)
             .field("clones", &Arc::strong_count(&self.owner))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody would hear of what is written then; what is here can still be read.
+    #[test]
+    fn after_a_panic_of_the_io_thread_reads_work_and_writes_say_stopped() {
+        let peer = Peer::host("a").open().unwrap();
+        let base = peer.create_entity("base").unwrap();
+        let param = base.param::<i64>("x").unwrap();
+        param.set(peer.context(), 1).unwrap();
+        let called = peer.shared.io.call(|_, _, _| panic!("a test breaks the I/O thread"));
+        called.unwrap();
+        peer.shared.hub.wait_until(Instant::now() + Duration::from_secs(30), |_| peer.stopped().map(drop));
+        assert!(peer.stopped().unwrap().contains("panicked"), "{:?}", peer.stopped());
+        assert_eq!(param.set(peer.context(), 2).unwrap_err().kind(), ErrorKind::Stopped);
+        assert_eq!(peer.flush(Duration::MAX).unwrap_err().kind(), ErrorKind::Stopped);
+        assert_eq!(peer.events().send("t", Target::All, 1_i64).unwrap_err().kind(), ErrorKind::Stopped);
+        assert_eq!(param.get(peer.context()).unwrap(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Watches: what was created, changed or removed, conflated, pulled or waited for.
+//! Watches: what was created, changed or removed, conflated; pulled, waited for or awaited.
 use crate::peer::Shared;
 use crate::{Error, Result};
 use coeval_store::{ChangeKind, PathFilter, WatchFilter};
@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 /// Changes of what matches a pattern, since the last time they were taken. Several changes of one parameter between
@@ -62,6 +63,21 @@ impl Watch {
                 return events;
             }
         }
+    }
+
+    /// The next changes, awaited: on any runtime, or on none.
+    ///
+    /// One task awaits a watch at a time: of several, the last is woken.
+    pub fn changed(&self) -> impl Future<Output = Vec<WatchEvent>> + Send + '_ {
+        std::future::poll_fn(|task| {
+            while let Some(changes) = self.inner.poll_or_wake(task.waker()) {
+                let events = self.named(changes);
+                if !events.is_empty() {
+                    return Poll::Ready(events);
+                }
+            }
+            Poll::Pending
+        })
     }
 
     /// Whether more changed than the watch may hold ([`Limits::watch_changes`](crate::Limits::watch_changes)) since the last

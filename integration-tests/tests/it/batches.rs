@@ -1,7 +1,7 @@
 //! Batches: seen whole or not at all, also from afar.
 use crate::common::mesh;
 use coeval::Path;
-use coeval_integration_tests::{converge, eventually};
+use coeval_integration_tests::{NEVER, converge, eventually};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -91,6 +91,36 @@ fn a_watch_by_name_tells_of_the_deletion() {
     plane.delete().unwrap();
     told(coeval::ChangeKind::Removed);
     assert!(others.poll().is_empty(), "nobody made a ship");
+}
+
+/// A task that awaits a watch is woken by what matches, and by nothing else.
+#[test]
+fn a_watch_is_awaited_on_any_runtime() {
+    let peers = mesh(["writer", "reader"]);
+    let [writer, reader] = &peers;
+    let planes = reader.watch("plane*").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let soon = runtime.block_on(async {
+        writer.create_entity("ship1").unwrap();
+        tokio::time::timeout(Duration::from_millis(300), planes.changed()).await
+    });
+    assert!(soon.is_err(), "a ship is no plane");
+    let plane = runtime.block_on(async {
+        let write = async { writer.create_entity("plane1").unwrap().id() };
+        let (plane, told) = tokio::join!(write, tokio::time::timeout(NEVER, planes.changed()));
+        assert_eq!(told.unwrap()[0].entity, plane);
+        plane
+    });
+    writer.entity_by_id(plane).unwrap().delete().unwrap();
+    let removed = runtime.block_on(async {
+        loop {
+            let events = tokio::time::timeout(NEVER, planes.changed()).await.unwrap();
+            if let Some(event) = events.into_iter().find(|event| event.kind == coeval::ChangeKind::Removed) {
+                return event.entity;
+            }
+        }
+    });
+    assert_eq!(removed, plane);
 }
 
 /// Two entities of one name in one batch are as refused as in two.

@@ -167,6 +167,7 @@ fn an_author_that_missed_the_jump_changes_no_read() {
         assert_eq!(reads(peer), [0.0; 3], "{}", peer.name());
         let param = peer.entity("train").unwrap().param::<Motion>("motion").unwrap();
         assert!(param.read(peer.context().at(at(60.0))).unwrap().stale >= 1, "the stale write is counted");
+        assert!(peer.counters().abandoned_branch >= 1, "{:?}", peer.counters());
     }
 }
 
