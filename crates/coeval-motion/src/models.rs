@@ -40,7 +40,7 @@ pub enum ModelError {
 /// first 25 rad of rotation; beyond (512 steps) steps grow and accuracy falls with their fourth power.
 ///
 /// # Errors
-/// [`ModelError::NotFinite`] when the result is not finite, [`ModelError::Orbit`] for an orbit without a centre,
+/// [`ModelError::NotFinite`] when the result is not finite, [`ModelError::Orbit`] for an orbit without a center,
 /// a radius or a gravitational parameter.
 #[inline]
 pub fn extrapolate(motion: &Motion, dt: f64) -> Result<Motion, ModelError> {
