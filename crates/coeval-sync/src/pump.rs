@@ -11,8 +11,8 @@ use crate::codec;
 use crate::link::Mode;
 use crate::notice::Notice;
 use bytes::Bytes;
-use coeval_merge::{Drained, Entry, LinkTag, Origin, Replica, SlotId, SlotState};
-use coeval_time::Incarnation;
+use coeval_merge::{Change, Drained, Entry, LinkTag, Origin, Replica, SlotId, SlotState};
+use coeval_time::{Incarnation, Stamp};
 use coeval_value::{NodeId, Value};
 use coeval_wire::Frame;
 use coeval_wire::frame::{Define, Delta, Entries, Mark};
@@ -88,8 +88,10 @@ impl<R: Replica> Sync<R> {
         let mut targets = Targets::new();
         self.mend(&drained, reads, &mut targets);
         let all_live = self.links.values().all(|link| link.out.mode == Mode::Live);
-        for change in drained.changes {
-            let all = self.targets(change.origin, &mut targets);
+        let mut planned: Vec<Rc<[LinkTag]>> =
+            drained.changes.iter().map(|change| self.targets(change.origin, &mut targets)).collect();
+        keep_whole(&drained.changes, &mut planned);
+        for (change, all) in drained.changes.into_iter().zip(planned) {
             let live = if all_live { all } else { self.place(&all, change.slot, &change.state, reads) };
             if !live.is_empty() {
                 groups.entry(live).or_default().states.push((change.slot, change.state));
@@ -371,6 +373,39 @@ impl<R: Replica> Sync<R> {
 fn delta(states: &[(SlotId, SlotState)], page: bool) -> Result<Bytes, String> {
     let states = codec::encode_states(states)?;
     Frame::from(Delta { page, states }).encode().map_err(|error| error.to_string())
+}
+
+/// Lets what one batch wrote go to the same links. Parts of it differ in origin when one of them was also changed by
+/// someone else; the links of either then get all.
+fn keep_whole(changes: &[Change], planned: &mut [Rc<[LinkTag]>]) {
+    let mut differ = planned.windows(2).any(|pair| pair[0] != pair[1]);
+    while std::mem::take(&mut differ) {
+        let mut of: BTreeMap<Stamp, BTreeSet<LinkTag>> = BTreeMap::new();
+        for (change, links) in changes.iter().zip(&*planned) {
+            for stamp in stamps_in(&change.state) {
+                of.entry(stamp).or_default().extend(links.iter());
+            }
+        }
+        for (change, links) in changes.iter().zip(&mut *planned) {
+            let all: BTreeSet<LinkTag> =
+                stamps_in(&change.state).filter_map(|stamp| of.get(&stamp)).flatten().copied().collect();
+            if all.len() > links.len() {
+                *links = all.into_iter().collect();
+                differ = true;
+            }
+        }
+    }
+}
+
+/// The stamps in a state.
+pub(crate) fn stamps_in(state: &SlotState) -> impl Iterator<Item = Stamp> + use<> {
+    let all = match state {
+        SlotState::Life(life) => [life.created, life.deleted, Stamp::NONE],
+        SlotState::Node(node) => {
+            [node.leaf.as_ref().map_or(Stamp::NONE, |leaf| leaf.stamp), node.floor, node.kind]
+        }
+    };
+    all.into_iter().filter(|stamp| !stamp.is_none())
 }
 
 /// How many items from the front take about `bytes`; at least one.

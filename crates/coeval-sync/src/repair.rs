@@ -8,7 +8,8 @@
 use crate::Sync;
 use crate::codec;
 use crate::link::Mode;
-use coeval_merge::{Digest, LinkTag, Replica, SlotId, SlotKey, SlotSummary, replica::bucket_of};
+use crate::pump::stamps_in;
+use coeval_merge::{Digest, LinkTag, Replica, SlotId, SlotKey, SlotState, SlotSummary, replica::bucket_of};
 use coeval_time::{EditId, MonoTime, Stamp, WallDuration};
 use coeval_value::{EntityId, SIM_ENTITY};
 use coeval_wire::Frame;
@@ -42,6 +43,8 @@ enum Side {
 #[derive(Default)]
 pub(crate) struct Repair {
     round: u64,
+    /// The drained position here when the round under way began.
+    began: u64,
     /// The urgent round under way, which this side started, and when.
     started: Option<(u64, MonoTime)>,
     /// The urgent round under way, which the peer started.
@@ -113,6 +116,7 @@ impl<R: Replica> Sync<R> {
         let digests = self.replica.bucket_digests();
         let Some(link) = self.links.get_mut(&tag) else { return };
         link.repair.round += 1;
+        link.repair.began = self.replica.position();
         let round = link.repair.round;
         if urgent {
             link.repair.started = Some((round, self.now));
@@ -129,6 +133,7 @@ impl<R: Replica> Sync<R> {
         }
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
         link.repair.answering = theirs.urgent.then_some(theirs.round);
+        link.repair.began = self.replica.position();
         link.repair.found.clear();
         link.repair.pending.clear();
         link.repair.pending_count = 0;
@@ -264,6 +269,9 @@ impl<R: Replica> Sync<R> {
         }
         link.repair.suspects = found;
         link.out.completes |= urgent;
+        let began = link.repair.began;
+        self.with_fresh_mates(&mut give, began);
+        let Some(link) = self.links.get_mut(&tag) else { return };
         let count = give.len() as u64;
         link.out.note(give);
         let mut chunks = want.chunks(WANT_PAGE).peekable();
@@ -297,12 +305,45 @@ impl<R: Replica> Sync<R> {
         }
     }
 
+    /// Adds what was drained since position `began` in one batch with what is about to be sent: it came too late to be
+    /// compared in this round, and the batch must not be torn.
+    fn with_fresh_mates(&self, slots: &mut Vec<SlotId>, began: u64) {
+        if slots.is_empty() || self.replica.position() == began {
+            return;
+        }
+        let mut rest: Vec<(SlotId, SlotState)> = Vec::new();
+        let mut from = Some(SlotId(0));
+        while let Some(next) = from {
+            let page = self.replica.scan(next, began, self.config.page);
+            rest.extend(page.states);
+            from = page.next;
+        }
+        let mut states: Vec<SlotState> = slots.iter().filter_map(|slot| self.replica.read(*slot)).collect();
+        let known: BTreeSet<SlotId> = slots.iter().copied().collect();
+        rest.retain(|(slot, _)| !known.contains(slot));
+        let mut of: BTreeSet<Stamp> = BTreeSet::new();
+        while !states.is_empty() {
+            of.extend(states.drain(..).flat_map(|state| stamps_in(&state)));
+            rest.retain(|(slot, state)| {
+                let mate = stamps_in(state).any(|stamp| of.contains(&stamp));
+                if mate {
+                    slots.push(*slot);
+                    states.push(state.clone());
+                }
+                !mate
+            });
+        }
+    }
+
     /// Sends what the peer asks for; at the end of a round, says so.
     pub(crate) fn on_want(&mut self, tag: LinkTag, want: &Want) {
         let Some(link) = self.links.get_mut(&tag) else { return };
-        let slots: Vec<SlotId> =
+        let mut slots: Vec<SlotId> =
             want.slots.iter().map(|n| SlotId(*n)).filter(|slot| self.replica.key(*slot).is_some()).collect();
         slots.iter().for_each(|slot| link.out.defined.remove(*slot));
+        let began = link.repair.began;
+        self.with_fresh_mates(&mut slots, began);
+        let Some(link) = self.links.get_mut(&tag) else { return };
         let count = slots.len() + want.entries.len();
         link.out.note(slots);
         link.out.entries.extend(want.entries.iter().filter(|id| self.replica.entry(**id).is_some()));
