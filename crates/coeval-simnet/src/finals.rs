@@ -28,7 +28,9 @@ pub fn check(mesh: &Mesh) -> Vec<Violation> {
         let refused: u64 =
             program.sync.peers().iter().map(|row| row.stats.refused + row.stats.undefined).sum();
         let flushed = program.sync.flushed(program.sync.flush_target());
-        for (of, _) in flushed.into_iter().filter(|(_, done)| !done) {
+        // A link to a node that fell stays up until the idle time-out.
+        let lives = |node: &NodeId| programs.iter().any(|other| other.node() == *node);
+        for (of, _) in flushed.into_iter().filter(|(of, done)| !done && lives(of)) {
             let detail = format!("{} has not acknowledged everything", of.short());
             found.push(Violation { check: Check::FlushReturns, node: Some(program.node()), detail });
         }

@@ -232,11 +232,11 @@ impl Mesh {
     pub fn tend(&mut self) {
         let up: Vec<Site> = self.live().into_iter().filter(|site| !self.net.is_paused(*site)).collect();
         if self.plan.topology == Topology::Full {
-            let joined: Vec<Site> = up.iter().copied().filter(|site| !self.is_alone(*site)).collect();
-            for &site in up.iter().filter(|site| !joined.contains(site)) {
-                // As by an invite: to someone of the session. If it fell apart, all go back to the same one.
-                let first = up.iter().copied().find(|other| *other != site);
-                if let Some(other) = joined.choose(&mut self.rng).copied().or(first) {
+            // As by an invite. Those who know each other find together by themselves; groups that never heard of each
+            // other, because who knew both fell, do not.
+            let (first, rest) = self.strangers(&up);
+            for site in rest {
+                if let Some(other) = first.choose(&mut self.rng).copied() {
                     self.net.dial(site, other);
                 }
             }
@@ -250,8 +250,26 @@ impl Mesh {
         }
     }
 
-    fn is_alone(&self, site: Site) -> bool {
-        self.program(site).is_some_and(|program| program.sync.peers().iter().all(|row| !linked(row)))
+    /// The greatest group of sites that know each other, and one site of each other group.
+    fn strangers(&self, up: &[Site]) -> (Vec<Site>, Vec<Site>) {
+        let mut groups: Vec<Vec<Site>> = Vec::new();
+        for &site in up {
+            let (mine, others): (Vec<_>, Vec<_>) =
+                groups.into_iter().partition(|group| group.iter().any(|other| self.acquainted(site, *other)));
+            groups = others;
+            groups.push(mine.into_iter().flatten().chain([site]).collect());
+        }
+        groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+        let mut groups = groups.into_iter();
+        let first = groups.next().unwrap_or_default();
+        (first, groups.filter_map(|group| group.first().copied()).collect())
+    }
+
+    /// Whether one of two knows the other.
+    fn acquainted(&self, a: Site, b: Site) -> bool {
+        let (Some(one), Some(two)) = (self.program(a), self.program(b)) else { return false };
+        let knows = |who: &Program, whom: NodeId| who.sync.peers().iter().any(|row| row.node == whom);
+        knows(one, two.node()) || knows(two, one.node())
     }
 
     fn is_linked(&self, a: Site, b: Site) -> bool {
@@ -449,11 +467,6 @@ impl Mesh {
             }
         }
     }
-}
-
-fn linked(row: &coeval_sync::PeerStatus) -> bool {
-    use coeval_sync::PeerState::{CatchingUp, Lagging, Linked};
-    matches!(row.state, CatchingUp | Lagging | Linked)
 }
 
 fn batch(

@@ -72,7 +72,7 @@ struct Run {
 
 impl Run {
     fn new(scenario: &Scenario, story: Option<Story>) -> Self {
-        let mut rng = ChaCha8Rng::seed_from_u64(scenario.seed ^ 0x3041_0ad);
+        let mut rng = ChaCha8Rng::seed_from_u64(scenario.seed ^ 0x0304_10ad);
         let mut workload = Workload::new(&mut rng);
         workload.wild_clock = scenario.wild_clock;
         let mut mesh = Mesh::new(scenario.seed, scenario.plan.clone(), workload.twins());

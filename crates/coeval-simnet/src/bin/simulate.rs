@@ -128,7 +128,8 @@ fn main() -> ExitCode {
 
 fn verdict(seed: u64, options: Options, arguments: &Arguments) -> Outcome {
     let mut outcome = run(seed, options);
-    if arguments.seed.is_some() || (arguments.repeat_every > 0 && seed % arguments.repeat_every == 0) {
+    if arguments.seed.is_some() || (arguments.repeat_every > 0 && seed.is_multiple_of(arguments.repeat_every))
+    {
         let again = run(seed, options).trace;
         if again != outcome.trace {
             let detail = format!("trace {:016x}, run again {again:016x}", outcome.trace);
