@@ -20,9 +20,9 @@ impl From<WriteError> for Error {
 impl From<ReadError> for Error {
     fn from(error: ReadError) -> Self {
         let kind = match &error {
-            ReadError::Missing { .. } | ReadError::TooFarPast { .. } | ReadError::TooFarFuture { .. } => {
-                ErrorKind::Missing
-            }
+            ReadError::Missing { .. } => ErrorKind::Missing,
+            ReadError::TooFarPast { .. } => ErrorKind::TooFarPast,
+            ReadError::TooFarFuture { .. } => ErrorKind::TooFarFuture,
             ReadError::Deleted { .. } => ErrorKind::Deleted,
             ReadError::Type { .. } => ErrorKind::WrongType,
             _ => ErrorKind::Invalid,

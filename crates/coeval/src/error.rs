@@ -16,8 +16,12 @@ pub enum ErrorKind {
     Ambiguous,
     /// The entity was deleted, for ever.
     Deleted,
-    /// The parameter has no value (yet, or at that time).
+    /// The parameter has no value (yet, or any more).
     Missing,
+    /// The context is earlier than the parameter's samples and the policy of the read reach.
+    TooFarPast,
+    /// The context is later than the parameter's samples and the policy of the read reach.
+    TooFarFuture,
     /// The value is of another type than was asked for.
     WrongType,
     /// The argument makes no sense: nothing was changed.

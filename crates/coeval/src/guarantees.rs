@@ -137,6 +137,9 @@
 //! * **Time warp breaks an orbit.** One write is within a centimeter for a month:
 //!   `coeval-motion::orbits::warp_a_circular_orbit_is_within_a_centimeter_over_thirty_days`,
 //!   `integration-tests::motion::an_orbit_at_a_million_times_real_time_is_the_closed_form`.
+//! * **A read out of reach gives some value.** It is an error that tells the past from the future:
+//!   `coeval-motion::select::too_far_past_and_too_far_future_differ`,
+//!   `integration-tests::motion::too_far_past_and_too_far_future_are_told_apart`.
 //! * **A teleport looks like flying there.** Reads never interpolate across one:
 //!   `coeval-motion::select::a_teleport_is_never_interpolated_across`, `integration-tests::motion::a_teleport_is_no_way_there`.
 //! * **Rotation through zero divides by zero.** `coeval-motion::models::body_rates_through_zero`.

@@ -88,8 +88,8 @@ pub use publisher::{PublishOptions, Published, Publisher};
 pub use watch::{Watch, WatchEvent};
 
 pub use coeval_merge::{Digest, Op};
-pub use coeval_motion::{Evolve, Mode, Policy, Quality, Reason, Side, Span, extrapolate};
-pub use coeval_quic::{Conditioner, Identity, Invite, InviteId};
+pub use coeval_motion::{Beyond, Evolve, Mode, ModelError, Policy, Quality, Reason, Side, Span, extrapolate};
+pub use coeval_quic::{Conditioner, Identity, Invite, InviteId, SessionInfo};
 pub use coeval_store::{ChangeKind, Counters, Limits, Reading, Snapshot};
 pub use coeval_sync::{PeerState, Target};
 pub use coeval_time::{

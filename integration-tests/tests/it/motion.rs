@@ -1,8 +1,8 @@
 //! What remote readers see of things that move.
 use crate::common::{bad_net, cut, host, join, join_program, mesh};
 use coeval::{
-    Conditioner, ErrorKind, Motion, Path, Peer, Policy, PublishOptions, Published, Quality, Reason,
-    SimDuration, SimTime, Value, WallDuration,
+    Beyond, Conditioner, ErrorKind, Mode, Motion, Path, Peer, Policy, PublishOptions, Published, Quality,
+    Reason, Side, SimDuration, SimTime, Span, Value, WallDuration,
 };
 use coeval_integration_tests::{converge, eventually};
 use serde_json::json;
@@ -247,6 +247,27 @@ fn a_publisher_hears_of_another_hand_and_yields_or_takes_it_back() {
             assert_eq!(x(), 70.0);
         }
     }
+}
+
+/// A reader that trusts a model for two seconds of sim time is told on which side it ended.
+#[test]
+fn too_far_past_and_too_far_future_are_told_apart() {
+    let [a, b] = from_zero();
+    let train = a.create_entity("train").unwrap();
+    let written = a.context();
+    train.set(written, "motion", Motion::at([0.0; 3]).velocity([10.0, 0.0, 0.0])).unwrap();
+    converge(&[&a, &b]);
+    let side = Side { mode: Mode::Model, span: Span::Sim(SimDuration::from_secs(2)), then: Beyond::Missing };
+    let param = b.entity("train").unwrap().param::<Motion>("motion").unwrap();
+    let param = param.with_policy(Policy { forward: side, backward: side });
+    let read = |ms: i64| {
+        let sim = written.sim.saturating_add(SimDuration::from_millis(ms));
+        param.get(b.context().at(sim)).map(|motion| motion.position.unwrap()[0])
+    };
+    near(read(1_900).unwrap(), 19.0);
+    near(read(-1_900).unwrap(), -19.0);
+    assert_eq!(read(2_100).unwrap_err().kind(), ErrorKind::TooFarFuture);
+    assert_eq!(read(-2_100).unwrap_err().kind(), ErrorKind::TooFarPast);
 }
 
 /// Between two samples a reader interpolates, but never across a teleport, whether written by handle or by name.
