@@ -1,6 +1,6 @@
 //! Batches: several writes with one stamp, which every reader sees all of or none of.
 use crate::entity::IntoPath;
-use crate::peer::Shared;
+use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 use coeval_store::LookupError;
 use coeval_time::{Context, Stamp};

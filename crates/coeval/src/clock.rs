@@ -1,5 +1,5 @@
 //! The shared sim clock, as any peer reads and edits it.
-use crate::peer::Shared;
+use crate::shared::Shared;
 use crate::{Error, Result};
 use coeval_time::{
     Changes, ClockChange, ClockState, Context, EditId, EditKind, LoggedEdit as Logged, SimDuration, SimTime,

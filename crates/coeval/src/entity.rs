@@ -1,7 +1,7 @@
 //! Entities and parameters: what a program reads and writes.
 use crate::info::ParamInfo;
-use crate::peer::Shared;
 use crate::publisher::{PublishOptions, Publisher};
+use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 use coeval_motion::{Evolve, Policy};
 use coeval_store::Reading;

@@ -3,7 +3,7 @@
 //! An event reaches each peer that is present when it is sent exactly once, in order per sender, and is never replayed
 //! to those who join later. A command is an event with a reply.
 use crate::inbox::{Inbox, deadline};
-use crate::peer::Shared;
+use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 use coeval_sync::{EventId, EventNotice, Reply, Target};
 use coeval_time::SimTime;

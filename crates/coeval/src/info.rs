@@ -1,5 +1,5 @@
 //! Plain data about peers, parameters and the wall clock.
-use crate::peer::Shared;
+use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 use coeval_sync::{PeerState, PeerStatus};
 use coeval_time::{Stamp, WallDuration, WallTime};

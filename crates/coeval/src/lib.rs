@@ -72,6 +72,7 @@ pub mod notices;
 pub mod options;
 pub mod peer;
 pub mod publisher;
+mod shared;
 pub mod watch;
 
 pub use batch::Batch;

@@ -2,7 +2,8 @@
 use crate::engine::{Engine, JOIN_SAMPLES};
 use crate::gate::{self, Build, Gate};
 use crate::hub::Hub;
-use crate::peer::{Peer, Shared};
+use crate::peer::Peer;
+use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
 use coeval_merge::Op;
 use coeval_quic::{

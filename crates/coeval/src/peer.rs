@@ -1,21 +1,20 @@
 //! A peer: one opened place in a session, with a full replica of the world.
 use crate::clock::SimClock;
-use crate::engine::Engine;
 use crate::entered::Entered;
 use crate::entity::Entity;
 use crate::events::Events;
-use crate::gate::{self, Gate, Terms};
-use crate::hub::Hub;
+use crate::gate::{self, Terms};
 use crate::inbox::{self, Inbox};
 use crate::info::{PeerInfo, WallReading};
 use crate::notices::{NOTICE_QUEUE, PeerNotices};
 use crate::options::{HostOptions, InviteOptions, JoinOptions};
+use crate::shared::Shared;
 use crate::{Batch, Error, ErrorKind, Result, Watch};
 use coeval_merge::{Digest, Replica};
-use coeval_quic::{Conditioner, Invite, InviteId, Io, MonoClock, SessionInfo};
-use coeval_store::{Counters, ReadError, Reading, Snapshot, Store};
-use coeval_sync::{EventId, Input, Machine, PeerState, PeerStatus, Reply, Target};
-use coeval_time::{Clock, Context, SessionId, SessionWall, SimTime, WallDuration, WallTime};
+use coeval_quic::{Conditioner, Invite, InviteId, MonoClock, SessionInfo};
+use coeval_store::{Counters, Reading, Snapshot};
+use coeval_sync::{Input, Machine, PeerState, PeerStatus};
+use coeval_time::{Context, SessionId, WallDuration, WallTime};
 use coeval_value::{EntityId, NodeId, Path, SIM_ENTITY, Value};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,20 +31,6 @@ pub struct Peer {
     owner: Arc<Owner>,
 }
 
-/// What all handles of a peer share; outlives the I/O thread.
-pub(crate) struct Shared {
-    pub(crate) store: Arc<Store>,
-    pub(crate) clock: Arc<Clock>,
-    pub(crate) wall: Arc<SessionWall>,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) io: Io<Engine>,
-    pub(crate) node: NodeId,
-    pub(crate) name: String,
-    /// Whether this peer only reads.
-    pub(crate) observer: bool,
-}
-
 struct Owner {
     shared: Arc<Shared>,
 }
@@ -53,93 +38,6 @@ struct Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.shared.stop("the peer has left the session", Duration::from_millis(500));
-    }
-}
-
-impl Shared {
-    pub(crate) fn now(&self) -> WallTime {
-        self.wall.at(MonoClock::now())
-    }
-
-    pub(crate) fn context(&self) -> Context {
-        self.clock.context(self.now())
-    }
-
-    /// Writes fail at an observer, and once the I/O thread is gone: nobody would hear of them.
-    pub(crate) fn check_writable(&self) -> Result<()> {
-        self.check_running()?;
-        if self.observer {
-            return Err(Error::new(ErrorKind::Refused, "this peer observes: it reads, and writes nothing"));
-        }
-        Ok(())
-    }
-
-    /// What needs the I/O thread fails once that is gone.
-    pub(crate) fn check_running(&self) -> Result<()> {
-        match self.hub.stopped() {
-            None => Ok(()),
-            Some(reason) => {
-                Err(Error::new(ErrorKind::Stopped, format!("{reason}; reads still work, writes do not")))
-            }
-        }
-    }
-
-    /// What is read or published at a context of another session would be of another time.
-    pub(crate) fn check_context(&self, context: Context) -> Result<()> {
-        if context.session == self.clock.session() { Ok(()) } else { Err(ReadError::ForeignContext.into()) }
-    }
-
-    fn stop(&self, reason: &str, timeout: Duration) {
-        if self.hub.stop(reason) {
-            // Fails only when the I/O thread is gone, and then there is nobody to tell.
-            let _ = self.io.call(Engine::leave);
-            if let Err(error) = self.io.shutdown(inbox::bounded(timeout)) {
-                tracing::warn!(%error, "the I/O thread did not stop in order");
-            }
-        }
-    }
-
-    pub(crate) fn send_event(
-        &self,
-        topic: &str,
-        target: Target,
-        value: Value,
-        sim: SimTime,
-        command: bool,
-    ) -> Result<u64> {
-        self.check_running()?;
-        let event = coeval_sync::Event { topic: topic.into(), target, value, sim, command };
-        let hub = Arc::clone(&self.hub);
-        let sent = self.io.ask(move |engine, now, rng| {
-            let sent = engine.with_sync(|sync| sync.send_event(event));
-            if let (Ok(number), true, Target::Peer(to)) = (&sent, command, target) {
-                // Expected before the answer can arrive: both happen on this thread.
-                hub.update(|state| state.expected.insert((to, *number)));
-            }
-            (sent, engine.handle(Input::Wake, now, rng))
-        })?;
-        Ok(sent?)
-    }
-
-    pub(crate) fn reply(&self, to: EventId, reply: Reply) -> Result<()> {
-        self.check_running()?;
-        let replied = self.io.ask(move |engine, now, rng| {
-            let replied = engine.with_sync(|sync| sync.reply(to, reply));
-            (replied, engine.handle(Input::Wake, now, rng))
-        })?;
-        Ok(replied?)
-    }
-
-    /// The name of an entity, if it has one.
-    pub(crate) fn name_of(&self, id: EntityId) -> Option<String> {
-        self.store.name(id).map(|name| name.to_string())
-    }
-
-    /// Adds a session record that this peer acts by at once.
-    pub(crate) fn add_record(&self, (topic, value): (&str, Value)) -> Result<()> {
-        let entry = self.store.add_record(topic, value)?;
-        self.gate.learn(&entry);
-        Ok(())
     }
 }
 
@@ -497,7 +395,10 @@ mod tests {
         assert!(peer.stopped().unwrap().contains("panicked"), "{:?}", peer.stopped());
         assert_eq!(param.set(peer.context(), 2).unwrap_err().kind(), ErrorKind::Stopped);
         assert_eq!(peer.flush(Duration::MAX).unwrap_err().kind(), ErrorKind::Stopped);
-        assert_eq!(peer.events().send("t", Target::All, 1_i64).unwrap_err().kind(), ErrorKind::Stopped);
+        assert_eq!(
+            peer.events().send("t", crate::Target::All, 1_i64).unwrap_err().kind(),
+            ErrorKind::Stopped
+        );
         assert_eq!(param.get(peer.context()).unwrap(), 1);
     }
 }

@@ -1,5 +1,5 @@
 //! Watches: what was created, changed or removed, conflated; pulled, waited for or awaited.
-use crate::peer::Shared;
+use crate::shared::Shared;
 use crate::{Error, Result};
 use coeval_store::{ChangeKind, PathFilter, WatchFilter};
 use coeval_value::{EntityId, Path};
