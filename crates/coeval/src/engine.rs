@@ -237,7 +237,7 @@ mod tests {
         let me = LinkPeer { node, name: "b".into(), addresses: Vec::new(), observer: false };
         let hub = Arc::new(Hub::default());
         let inbox = Arc::new(Inbox::new(8));
-        hub.update(|state| state.notices.push(Arc::downgrade(&inbox)));
+        hub.listen(&inbox);
         let mut engine = Engine::new(me, Arc::new(gate), hub, wall, false);
         // Asked `at` after `now`, answered within `rtt`, by one whose clock is `ahead`.
         let mut hear = |at: WallDuration, rtt: WallDuration, ahead: WallDuration| {

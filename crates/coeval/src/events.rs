@@ -168,7 +168,7 @@ impl Events {
     pub fn subscribe(&self, topics: &str) -> EventStream {
         let subscription =
             Arc::new(Subscription { pattern: topics.to_owned(), inbox: Inbox::new(SUBSCRIPTION_QUEUE) });
-        self.shared.hub.update(|state| state.subscriptions.push(Arc::downgrade(&subscription)));
+        self.shared.hub.subscribe(&subscription);
         EventStream(subscription)
     }
 }
@@ -182,7 +182,7 @@ impl EventStream {
         self.0.inbox.poll()
     }
 
-    /// Waits up to `timeout` for the next event.
+    /// Waits up to `timeout` for the next event; `None` at once when the peer has stopped and none is left.
     pub fn wait(&self, timeout: Duration) -> Option<Event> {
         self.0.inbox.wait(timeout)
     }
@@ -200,6 +200,10 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
+    pub(crate) fn close(&self) {
+        self.inbox.close();
+    }
+
     pub(crate) fn offer(&self, arrival: &Arrival) {
         if crate::glob::matches(&self.pattern, &arrival.0.topic) {
             self.inbox.push(arrival.0.clone());

@@ -190,6 +190,9 @@
 //!   `integration-tests::sessions::a_flush_waits_for_those_it_names`.
 //! * **A watch loses changes in silence.** Several of one parameter become one; when there are too many, it says so:
 //!   `coeval-store::watch::changes_of_a_slot_become_one`, `coeval::watch::a_watch_that_lacks_changes_says_so_once`.
+//! * **A peer that broke or left keeps its program waiting.** Reads work, writes and waits say that it stopped:
+//!   `coeval::peer::after_a_panic_of_the_io_thread_reads_work_and_writes_say_stopped`,
+//!   `integration-tests::misuse::after_leaving_reads_work_and_writes_say_stopped`.
 //! * **A digest lags behind what was written.** `integration-tests::sessions::a_digest_is_of_all_that_was_written_so_far`.
 //!
 //! # Who gets in, and bad input

@@ -8,7 +8,7 @@ use coeval_time::WallDuration;
 use coeval_value::NodeId;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 /// The meeting point. One mutex, taken by the I/O thread only when something happened.
@@ -31,9 +31,9 @@ pub(crate) struct State {
     /// Of each node, its session wall time less ours and the bound on that, by the last exchange of timestamps.
     pub(crate) clocks: BTreeMap<NodeId, (WallDuration, WallDuration)>,
     /// Open subscriptions to events.
-    pub(crate) subscriptions: Vec<std::sync::Weak<Subscription>>,
+    pub(crate) subscriptions: Vec<Weak<Subscription>>,
     /// Open subscriptions to notices.
-    pub(crate) notices: Vec<std::sync::Weak<Inbox<PeerEvent>>>,
+    pub(crate) notices: Vec<Weak<Inbox<PeerEvent>>>,
     /// Answers to commands, by (who, number).
     pub(crate) outcomes: BTreeMap<(NodeId, u64), Outcome>,
     /// Commands that are waited for.
@@ -52,7 +52,10 @@ impl Hub {
     pub(crate) fn stop(&self, reason: &str) -> bool {
         let first = self.stopped.set(reason.to_owned()).is_ok();
         // Taking the mutex makes sure that nobody is between looking and waiting.
-        drop(self.state.lock());
+        let state = self.state.lock();
+        state.subscriptions.iter().filter_map(Weak::upgrade).for_each(|subscription| subscription.close());
+        state.notices.iter().filter_map(Weak::upgrade).for_each(|inbox| inbox.close());
+        drop(state);
         self.changed.notify_all();
         first
     }
@@ -150,6 +153,22 @@ impl Hub {
         self.update(|state| {
             state.notices.retain(|inbox| inbox.upgrade().map(|inbox| inbox.push(event.clone())).is_some());
         });
+    }
+
+    /// Opens a subscription to events; one that is opened too late gets none.
+    pub(crate) fn subscribe(&self, subscription: &Arc<Subscription>) {
+        self.update(|state| state.subscriptions.push(Arc::downgrade(subscription)));
+        if self.stopped().is_some() {
+            subscription.close();
+        }
+    }
+
+    /// Opens a subscription to notices; one that is opened too late gets none.
+    pub(crate) fn listen(&self, inbox: &Arc<Inbox<PeerEvent>>) {
+        self.update(|state| state.notices.push(Arc::downgrade(inbox)));
+        if self.stopped().is_some() {
+            inbox.close();
+        }
     }
 
     fn deliver(&self, arrival: &Arrival) {

@@ -28,12 +28,13 @@ pub(crate) struct Inbox<T> {
 struct Queue<T> {
     items: VecDeque<T>,
     dropped: u64,
+    closed: bool,
 }
 
 impl<T> Inbox<T> {
     /// A queue of at most `limit` items.
     pub(crate) fn new(limit: usize) -> Self {
-        let queue = Mutex::new(Queue { items: VecDeque::new(), dropped: 0 });
+        let queue = Mutex::new(Queue { items: VecDeque::new(), dropped: 0, closed: false });
         Self { queue, arrived: Condvar::new(), limit }
     }
 
@@ -54,12 +55,18 @@ impl<T> Inbox<T> {
     pub(crate) fn wait(&self, timeout: Duration) -> Option<T> {
         let deadline = deadline(timeout);
         let mut queue = self.queue.lock();
-        while queue.items.is_empty() {
+        while queue.items.is_empty() && !queue.closed {
             if self.arrived.wait_until(&mut queue, deadline).timed_out() {
                 break;
             }
         }
         queue.items.pop_front()
+    }
+
+    /// Nothing comes any more: whoever waits is told so.
+    pub(crate) fn close(&self) {
+        self.queue.lock().closed = true;
+        self.arrived.notify_all();
     }
 
     /// How many were dropped.
@@ -82,12 +89,15 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_without_end_ends_when_something_comes() {
+    fn a_wait_without_end_ends_when_something_comes_or_nothing_can() {
         let inbox = Inbox::new(1);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| inbox.wait(Duration::MAX));
             inbox.push(7);
             assert_eq!(waiter.join().unwrap(), Some(7));
+            let waiter = scope.spawn(|| inbox.wait(Duration::MAX));
+            inbox.close();
+            assert_eq!(waiter.join().unwrap(), None);
         });
     }
 }

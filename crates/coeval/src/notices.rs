@@ -72,7 +72,7 @@ impl PeerNotices {
         self.0.poll()
     }
 
-    /// Waits up to `timeout` for the next notice.
+    /// Waits up to `timeout` for the next notice; `None` at once when the peer has stopped and none is left.
     pub fn wait(&self, timeout: Duration) -> Option<PeerEvent> {
         self.0.wait(timeout)
     }

@@ -81,7 +81,7 @@ impl Peer {
     /// Subscribes to what happens from now on to the session and the replica as a whole.
     pub fn notices(&self) -> PeerNotices {
         let inbox = Arc::new(Inbox::new(NOTICE_QUEUE));
-        self.shared.hub.update(|state| state.notices.push(Arc::downgrade(&inbox)));
+        self.shared.hub.listen(&inbox);
         PeerNotices(inbox)
     }
 
@@ -389,6 +389,7 @@ mod tests {
         let base = peer.create_entity("base").unwrap();
         let param = base.param::<i64>("x").unwrap();
         param.set(peer.context(), 1).unwrap();
+        let (early, early_notices) = (peer.events().subscribe("*"), peer.notices());
         let called = peer.shared.io.call(|_, _, _| panic!("a test breaks the I/O thread"));
         called.unwrap();
         peer.shared.hub.wait_until(Instant::now() + Duration::from_secs(30), |_| peer.stopped().map(drop));
@@ -400,5 +401,9 @@ mod tests {
             ErrorKind::Stopped
         );
         assert_eq!(param.get(peer.context()).unwrap(), 1);
+        // Nothing comes any more, and whoever waits, or begins to, is not kept waiting.
+        assert!(early.wait(Duration::MAX).is_none() && early_notices.wait(Duration::MAX).is_none());
+        assert!(peer.events().subscribe("*").wait(Duration::MAX).is_none());
+        assert!(peer.notices().wait(Duration::MAX).is_none());
     }
 }
