@@ -160,16 +160,39 @@ impl<R: Replica> Sync<R> {
     }
 
     /// If a conflated delta holds a slot that this drain changed without being for that link, it takes the whole
-    /// drain: else it would hold a part of a batch.
+    /// drain: else it would hold a part of a batch. The same for the delta that a lagging link will take: it reads the
+    /// slots as they are then.
     fn mend(&mut self, drained: &Drained, reads: &mut Reads, targets: &mut Targets) {
-        for (tag, read) in reads {
-            let torn = drained.changes.iter().any(|change| {
-                read.contains_key(&change.slot) && !self.targets(change.origin, targets).contains(tag)
-            });
-            if torn {
-                read.extend(drained.changes.iter().map(|change| (change.slot, change.state.clone())));
+        for tag in self.tags() {
+            if let Some(read) = reads.get_mut(&tag) {
+                if self.tears(tag, drained, targets, |slot| read.contains_key(&slot)) {
+                    read.extend(drained.changes.iter().map(|change| (change.slot, change.state.clone())));
+                }
+                continue;
+            }
+            let Some(link) = self.links.get_mut(&tag).filter(|link| !link.out.dirty.is_empty()) else {
+                continue;
+            };
+            let mut dirty = std::mem::take(&mut link.out.dirty);
+            if self.tears(tag, drained, targets, |slot| dirty.contains(&slot)) {
+                dirty.extend(drained.changes.iter().map(|change| change.slot));
+            }
+            if let Some(link) = self.links.get_mut(&tag) {
+                link.out.dirty = dirty;
             }
         }
+    }
+
+    /// Whether a drain changed a slot that a link is to get anyway, in a change that is not for that link.
+    fn tears(
+        &mut self,
+        tag: LinkTag,
+        drained: &Drained,
+        targets: &mut Targets,
+        gets: impl Fn(SlotId) -> bool,
+    ) -> bool {
+        let mut changes = drained.changes.iter().filter(|change| gets(change.slot));
+        changes.any(|change| !self.targets(change.origin, targets).contains(&tag))
     }
 
     /// The links that a change is for.
