@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// Samples of session wall time that a joiner takes outright before it settles.
 pub(crate) const JOIN_SAMPLES: u64 = 8;
 
+/// How well a joiner must know session wall time before it settles: well within the lead that writes are admitted with.
+const JOIN_UNCERTAINTY: WallDuration = WallDuration::from_millis(500);
+
 /// How long a node may be unreachable before it is lost. A silent link is given up after 10 s, so a program that is
 /// gone without a word is lost 12 s, which is 2.4 heartbeats of 5 s (IEEE 1278.1), after it was last heard.
 const LOST_AFTER_LINK: WallDuration = WallDuration::from_secs(2);
@@ -155,8 +158,17 @@ impl Engine {
         let now = MonoClock::now();
         let key = node.incarnation.0;
         if self.joining {
+            // A peer becomes a member once it has settled: one that joins at the same time has no time to give.
+            let settled = members.is_empty() || members.iter().any(|member| member.node == node);
+            if !settled {
+                return;
+            }
             if let Err(error) = self.wall.adopt(key, sample, now) {
                 tracing::debug!(%error, "sample of session wall time not taken");
+                return;
+            }
+            if self.wall.estimate(now).uncertainty.is_none_or(|bound| bound > JOIN_UNCERTAINTY) {
+                // Taken from a peer that stood still, say. Settling on it would take hours to slew back.
                 return;
             }
         } else if mine.is_some() && mine == reference {

@@ -187,7 +187,8 @@
 //! * **A flush returns before the others have it, or waits for who was not asked.**
 //!   `coeval-sync::links::flush_target_is_acknowledged_once_applied`,
 //!   `coeval-simnet::cases::a_flush_does_not_return_before_the_first_repair_is_through`,
-//!   `integration-tests::sessions::a_flush_waits_for_those_it_names`.
+//!   `integration-tests::sessions::a_flush_waits_for_those_it_names`,
+//!   `integration-tests::sessions::a_flush_names_who_refused`.
 //! * **A watch loses changes in silence.** Several of one parameter become one; when there are too many, it says so:
 //!   `coeval-store::watch::changes_of_a_slot_become_one`, `coeval::watch::a_watch_that_lacks_changes_says_so_once`.
 //! * **A peer that broke or left keeps its program waiting.** Reads work, writes and waits say that it stopped:

@@ -277,7 +277,8 @@ impl Peer {
     /// Waits until all connected peers have everything written here so far, for at most `timeout`.
     ///
     /// # Errors
-    /// [`ErrorKind::NoPeers`] when nobody is connected; [`ErrorKind::Timeout`] names the peers that have not.
+    /// [`ErrorKind::NoPeers`] when nobody is connected; [`ErrorKind::Timeout`] names the peers that have not;
+    /// [`ErrorKind::Refused`] those that refused some of it (told once: the next flush speaks of what came since).
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         self.flush_where(None, timeout)
     }
@@ -296,11 +297,10 @@ impl Peer {
         let deadline = inbox::deadline(timeout);
         let target = self.shared.io.ask(|engine, now, rng| engine.flush_target(now, rng))?;
         loop {
-            let ask = self
-                .shared
-                .io
-                .ask(move |engine, _, _| (engine.with_sync(|sync| sync.flushed(target)), Vec::new()));
-            let flushed = ask?;
+            let ask = self.shared.io.ask(move |engine, _, _| {
+                (engine.with_sync(|sync| (sync.flushed(target), sync.peers())), Vec::new())
+            });
+            let (flushed, peers) = ask?;
             if flushed.is_empty() {
                 return Err(Error::new(
                     ErrorKind::NoPeers,
@@ -315,21 +315,39 @@ impl Peer {
                 }
             };
             if waiting.is_empty() {
-                return Ok(());
+                return self.check_refusals(named, &peers);
             }
             if Instant::now() >= deadline {
-                return Err(self.stalled(timeout, waiting));
+                let message = format!("not acknowledged within {timeout:?} by {}", self.names(waiting));
+                return Err(Error::new(ErrorKind::Timeout, message));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    fn stalled(&self, timeout: Duration, nodes: Vec<NodeId>) -> Error {
-        let names: Vec<_> = nodes
-            .into_iter()
-            .map(|node| self.shared.gate.name_of(node.incarnation).unwrap_or_else(|| node.to_string()))
-            .collect();
-        Error::new(ErrorKind::Timeout, format!("not acknowledged within {timeout:?} by {}", names.join(", ")))
+    /// Fails when one of the named (or all) peers has refused something since a flush last looked.
+    fn check_refusals(&self, named: Option<&[NodeId]>, peers: &[PeerStatus]) -> Result<()> {
+        let asked = peers.iter().filter(|peer| named.is_none_or(|nodes| nodes.contains(&peer.node)));
+        let refusing: Vec<NodeId> = self.shared.hub.update(|state| {
+            let more = |peer: &&PeerStatus| {
+                let seen = state.refused_there.insert(peer.node, peer.stats.refused_there);
+                peer.stats.refused_there > seen.unwrap_or(0)
+            };
+            asked.filter(more).map(|peer| peer.node).collect()
+        });
+        if refusing.is_empty() {
+            return Ok(());
+        }
+        let names = self.names(refusing);
+        let message =
+            format!("refused by {names}: a limit of the replica there is reached; raise it, or write less");
+        Err(Error::new(ErrorKind::Refused, message))
+    }
+
+    fn names(&self, nodes: Vec<NodeId>) -> String {
+        let name =
+            |node: NodeId| self.shared.gate.name_of(node.incarnation).unwrap_or_else(|| node.to_string());
+        nodes.into_iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
     /// Leaves the session: what was written goes out first, within `timeout`. Other clones of this peer stop working.

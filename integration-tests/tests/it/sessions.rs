@@ -1,6 +1,6 @@
 //! Who is who, what a world starts with, several writers of one entity.
 use crate::common::{cut, host, join, mesh};
-use coeval::{EntityId, ErrorKind, Identity, Incarnation, NodeId, Op, Path, Peer, PeerEvent, Value};
+use coeval::{EntityId, ErrorKind, Identity, Incarnation, Limits, NodeId, Op, Path, Peer, PeerEvent, Value};
 use coeval_integration_tests::{NEVER, converge, eventually};
 use std::time::Duration;
 
@@ -164,4 +164,22 @@ fn a_digest_is_of_all_that_was_written_so_far() {
     let twin = a.clone();
     a.leave(Duration::ZERO).unwrap();
     assert_eq!(twin.digest(), last);
+}
+
+/// A peer that has no room for what others write says so to those who ask whether it has it.
+#[test]
+fn a_flush_names_who_refused() {
+    let a = host("a");
+    let small = Limits { entities: 6, ..Limits::default() };
+    let b = Peer::join(a.invite().unwrap()).peer_name("b").limits(small).open().unwrap();
+    a.create_entity("fits").unwrap();
+    a.flush(NEVER).unwrap();
+    for n in 0..20 {
+        a.create_entity(&format!("e{n}")).unwrap();
+    }
+    let error = a.flush(NEVER).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("refused by b:"), "{error}");
+    assert!(b.entities().len() <= 6 && b.entity("fits").is_ok());
+    assert!(a.peers()[0].refused_there > 0 && b.peers()[0].refused > 0);
 }
