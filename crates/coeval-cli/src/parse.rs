@@ -176,6 +176,11 @@ impl fmt::Display for Address {
 /// Writes `ENTITY/KEY/…`, escaped so that it reads back.
 pub(crate) fn address(f: &mut impl fmt::Write, entity: &str, path: Option<&Path>) -> fmt::Result {
     for c in entity.chars() {
+        // A control character in a name must not steer the reader's terminal.
+        if c.is_control() {
+            write!(f, "{}", c.escape_unicode())?;
+            continue;
+        }
         if matches!(c, '/' | '\\') {
             f.write_char('\\')?;
         }
@@ -201,12 +206,22 @@ fn unescape(text: &str) -> Result<String, String> {
         match c {
             '\\' => match chars.next() {
                 Some(c @ ('/' | '\\')) => plain.push(c),
+                Some('u') => plain.push(code_point(&mut chars).ok_or_else(|| {
+                    format!("{text:?}: after \\u comes the number of a character in braces, like \\u{{a}}")
+                })?),
                 _ => return Err(format!("{text:?}: after a backslash comes a slash or a backslash")),
             },
             c => plain.push(c),
         }
     }
     Ok(plain)
+}
+
+/// Reads `{a}`: the number of a character, in hexadecimal digits.
+fn code_point(chars: &mut std::str::Chars<'_>) -> Option<char> {
+    let (digits, rest) = chars.as_str().strip_prefix('{')?.split_once('}')?;
+    *chars = rest.chars();
+    u32::from_str_radix(digits, 16).ok().and_then(char::from_u32)
 }
 
 /// Which entities and parameters are meant: `ENTITY/KEY/…`, where `*` in the entity stands for any text, a key `*` for
@@ -370,6 +385,16 @@ mod tests {
         let odd: Address = r"a\/b/c\\d".parse().expect("an address");
         assert_eq!((odd.entity.as_str(), odd.to_string().as_str()), ("a/b", r"a\/b/c\\d"));
         for text in ["", "/k", "probe/", "probe//k", r"pro\be", r"probe/k\"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_steer_the_terminal_and_still_reads_back() {
+        let odd = Address { entity: "a\nb\u{1b}[31m".to_owned(), path: None };
+        assert_eq!(odd.to_string(), r"a\u{a}b\u{1b}[31m");
+        assert_eq!(odd.to_string().parse(), Ok(odd));
+        for text in [r"a\u", r"a\u{", r"a\u{}", r"a\u{110000}", r"a\u{zz}"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

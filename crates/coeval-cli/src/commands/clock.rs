@@ -3,7 +3,7 @@ use crate::args::{ClockArgs, ClockVerb};
 use crate::errors::{Failure, Outcome};
 use crate::output::{Output, sim_json, stamp_json, utc};
 use crate::session::Session;
-use coeval::{Direction, EditKind, LoggedEdit};
+use coeval::{Direction, EditKind, LoggedEdit, SimDuration};
 use serde_json::{Value as Json, json};
 
 /// Does what the verb says.
@@ -53,9 +53,9 @@ fn show(session: &Session, output: Output) -> Outcome {
         },
         || {
             let holds = match (segment.paused, segment.stopped) {
-                (true, _) => format!("paused, scale {}", segment.scale),
-                (false, true) => format!("stopped, scale {}", segment.scale),
-                (false, false) => format!("rate {}", segment.rate),
+                (true, _) => format!("paused, scale {}", rate(segment.scale)),
+                (false, true) => format!("stopped, scale {}", rate(segment.scale)),
+                (false, false) => format!("rate {}", rate(segment.rate)),
             };
             let mut lines = vec![format!("{}, {holds}", state.sim), utc(state.sim)];
             lines.extend(state.waiting.iter().map(|stop| format!("stops at {}", stop.at)));
@@ -89,7 +89,7 @@ fn log(session: &Session, output: Output) -> Outcome {
                 entry.author.clone().unwrap_or_else(|| format!("{:016x}", logged.edit.id.stamp.writer.0)),
                 logged.before.sim.to_string(),
                 step,
-                format!("{} to {}", logged.before.rate, logged.after.rate),
+                format!("{} to {}", rate(logged.before.rate), rate(logged.after.rate)),
             ]
         })
         .collect();
@@ -113,12 +113,54 @@ fn edit_json(entry: &LoggedEdit) -> Json {
 
 fn what(kind: &EditKind) -> String {
     match kind {
-        EditKind::Scale(scale) => format!("scale {scale}"),
+        EditKind::Scale(scale) => format!("scale {}", rate(*scale)),
         EditKind::Pause => "pause".to_owned(),
         EditKind::Resume => "resume".to_owned(),
         EditKind::JumpTo(sim) => format!("jump to {sim}"),
-        EditKind::JumpBy(by) => format!("jump by {by}"),
+        EditKind::JumpBy(by) => format!("jump by {}", length(*by)),
         EditKind::StopAt(sim) => format!("stop at {sim}"),
         EditKind::Cancel(edit) => format!("cancel the edit of {}", edit.stamp.wall()),
+    }
+}
+
+/// A rate as people write it: with an exponent where it would be a row of zeros.
+fn rate(rate: f64) -> String {
+    if rate == 0.0 || (1e-6..1e15).contains(&rate.abs()) { format!("{rate}") } else { format!("{rate:e}") }
+}
+
+/// A length of sim time in the largest unit that keeps it whole, as `clock jump` reads it.
+fn length(by: SimDuration) -> String {
+    const UNITS: [(i128, &str); 6] = [
+        (31_557_600_000_000_000, "y"),
+        (86_400_000_000_000, "d"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    let nanos = by.as_nanos();
+    let fits = UNITS.iter().find(|(size, _)| nanos != 0 && nanos % size == 0);
+    fits.map_or_else(|| "0 s".to_owned(), |(size, unit)| format!("{:+} {unit}", nanos / size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_or_tiny_rate_is_no_row_of_zeros() {
+        for (number, text) in [(1e300, "1e300"), (5e-324, "5e-324"), (-1.0, "-1"), (0.0, "0"), (0.25, "0.25")]
+        {
+            assert_eq!(rate(number), text);
+        }
+    }
+
+    #[test]
+    fn a_jump_is_told_in_the_unit_that_it_was_given_in() {
+        for text in ["-100 y", "+1 d", "+3600 s", "-5 ms", "+1 ns"] {
+            let by = crate::parse::duration(text).expect("a length of time");
+            assert_eq!(length(by), text);
+        }
+        assert_eq!(length(SimDuration::ZERO), "0 s");
     }
 }

@@ -86,27 +86,27 @@ fn report(summary: &Summary, output: Output) -> Outcome {
         &[
             ["replicas equal at the end".to_owned(), yes(summary.converged), yes(summary.converged)],
             [
-                "sim times computed by the processes differ by".to_owned(),
+                "sim times of the processes differ by".to_owned(),
                 format!("{} ns", summary.sim_time_disagreement_ns),
                 yes(summary.sim_time_disagreement_ns == 0),
             ],
             [
-                "session clock against the machine's, one OS clock 9 min wrong".to_owned(),
+                "session clock off the machine's by".to_owned(),
                 format!("{:.0} µs", summary.clock_offset_error_us),
                 "-".to_owned(),
             ],
             [
-                "worst position, of what is allowed".to_owned(),
+                "worst position error, of what is allowed".to_owned(),
                 format!("{:.3} of {:.3} m", summary.max_position_error_m, summary.allowed_position_error_m),
                 yes(summary.checks > 0 && summary.max_position_error_m <= summary.allowed_position_error_m),
             ],
             [
-                "the same, with nothing on its way: share of the threshold".to_owned(),
+                "with nothing on its way, of the threshold".to_owned(),
                 format!("{:.2}", summary.settled_error_over_threshold),
                 yes(summary.settled_error_over_threshold <= 1.0),
             ],
             [
-                "a century away: flights held, satellites on their orbits, astray".to_owned(),
+                "a century away: held, on orbit, astray".to_owned(),
                 format!(
                     "{}, {}, {}",
                     summary.held_a_century_away,
@@ -117,11 +117,7 @@ fn report(summary: &Summary, output: Output) -> Outcome {
                     && summary.followed_a_century_away > 0
                     && summary.astray_a_century_away == 0),
             ],
-            [
-                "range and elevation of a satellite, both processes".to_owned(),
-                sight,
-                yes(summary.sight_agrees),
-            ],
+            ["a satellite's range, elevation agree".to_owned(), sight, yes(summary.sight_agrees)],
         ],
     )?;
     output.line("")?;
@@ -143,12 +139,13 @@ fn traffic(summary: &Summary, output: Output) -> Outcome {
     };
     let (flights, satellites) = (summary.flights_only, summary.satellites_only);
     output.table(
-        ["TRAFFIC", "UPDATES", "AS DIS, DEAD RECKONED", "UPDATES AT 30 Hz", "AS DIS AT 30 Hz", "SENT"],
+        ["TRAFFIC", "UPDATES", "AS DIS", "AT 30 Hz", "AS DIS", "SENT/30 Hz"],
         &[
             row("flights", flights.updates_sent, flights.updates_unfiltered_30hz),
             row("satellites", satellites.updates_sent, satellites.updates_unfiltered_30hz),
             row("together", summary.updates_sent, summary.updates_unfiltered_30hz),
         ],
     )?;
-    output.line(format!("(a DIS entity state message is {} bytes)", demo::DIS_BYTES))
+    output
+        .line(format!("(UPDATES are dead reckoned; a DIS entity state message is {} bytes)", demo::DIS_BYTES))
 }

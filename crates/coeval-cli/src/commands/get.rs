@@ -130,6 +130,9 @@ fn quality(quality: Quality) -> String {
         Quality::Exact => "exact".to_owned(),
         Quality::Interpolated => "interpolated".to_owned(),
         Quality::Extrapolated { by } => format!("extrapolated by {}", span(by.as_secs_f64())),
+        Quality::Held { by } if by < SimDuration::ZERO => {
+            format!("held from {} later", span(-by.as_secs_f64()))
+        }
         Quality::Held { by } => format!("held for {}", span(by.as_secs_f64())),
     }
 }

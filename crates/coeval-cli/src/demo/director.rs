@@ -198,6 +198,7 @@ impl Stage {
                     let wall = self.evidence.seen.last().map(|(_, seen)| seen.wall);
                     self.actors[*actor].child.kill()?;
                     self.evidence.killed = wall;
+                    self.view.killed(*actor);
                     self.view.caption("host killed: the others go on");
                 }
             }

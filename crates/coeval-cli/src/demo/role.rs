@@ -179,9 +179,9 @@ impl Process {
             Order::Scale { to } => clock.set_scale(to).map(|_| format!("rate {to}"))?,
             Order::Pause => clock.pause().map(|_| "pause".to_owned())?,
             Order::Resume => clock.resume().map(|_| "resume".to_owned())?,
-            Order::Jump { seconds } => {
-                clock.jump_by(SimDuration::from_secs(seconds)).map(|_| format!("jump by {seconds} s"))?
-            }
+            Order::Jump { seconds } => clock
+                .jump_by(SimDuration::from_secs(seconds))
+                .map(|_| format!("jump by {:+} y", seconds / 31_557_600))?,
             Order::StopWriting => {
                 if let Some(systems) = self.systems.take() {
                     systems.stop(Duration::from_secs(2))?;
@@ -247,7 +247,8 @@ impl Process {
         let wall = self.peer.wall();
         let mut lines = vec![
             format!("{}", context.sim),
-            format!("{}", context.sim.to_civil(CivilScale::Utc)),
+            // The pane has no room for what is in brackets: that the leap-second table does not reach there.
+            context.sim.to_civil(CivilScale::Utc).to_string().split(" (").take(1).collect(),
             format!("rate {:>8}   {} peers", context.rate, self.peer.peers().len()),
             format!(
                 "OS clock {:+.3} s, known to {:.2} ms",

@@ -3,8 +3,10 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 const TITLES: [&str; 3] = ["host: flights", "joiner: orbits", "joiner: viewer, OS clock 9 min wrong"];
-const WIDTH: usize = 60;
-const HEIGHT: usize = 12;
+const WIDTH: usize = 58;
+const HEIGHT: usize = 11;
+/// Lines for captions, and where the cursor stays.
+const BELOW: usize = 5;
 
 /// Where the demo shows itself.
 #[derive(Debug)]
@@ -12,6 +14,7 @@ pub(crate) struct View {
     mode: Mode,
     panes: [Vec<String>; 3],
     captions: Vec<String>,
+    killed: [bool; 3],
     drawn: Option<Instant>,
 }
 
@@ -30,7 +33,7 @@ impl View {
             (false, true) => Mode::Panes,
             (false, false) => Mode::Lines,
         };
-        Self { mode, panes: Default::default(), captions: Vec::new(), drawn: None }
+        Self { mode, panes: Default::default(), captions: Vec::new(), killed: [false; 3], drawn: None }
     }
 
     /// Shows what happened.
@@ -41,6 +44,11 @@ impl View {
         }
         self.drawn = None;
         self.draw();
+    }
+
+    /// Marks a process that was killed: its pane stays as it was last.
+    pub(crate) fn killed(&mut self, process: usize) {
+        self.killed[process] = true;
     }
 
     /// Shows a process's newest lines.
@@ -70,18 +78,34 @@ impl View {
             say(&format!("{}\n", viewer.iter().take(3).cloned().collect::<Vec<_>>().join("  ")));
             return;
         }
-        let mut screen = String::from("\x1b[2J\x1b[H");
-        let row = |cells: [&str; 3]| cells.map(|cell| format!("{cell:<WIDTH$.WIDTH$}")).join(" │ ") + "\n";
-        screen += &row(TITLES);
-        screen += &format!("{}\n", "─".repeat(3 * WIDTH + 6));
-        for line in 0..HEIGHT {
-            let cell = |pane: usize| self.panes[pane].get(line).map_or("", String::as_str);
-            screen += &row([cell(0), cell(1), cell(2)]);
+        let (columns, rows) = terminal_size::terminal_size()
+            .map_or((80, 24), |(columns, rows)| (usize::from(columns.0), usize::from(rows.0)));
+        say(&self.picture(columns, rows));
+    }
+
+    /// The picture for a terminal of this size: panes side by side where they fit, else one above the other.
+    fn picture(&self, columns: usize, rows: usize) -> String {
+        let title = |pane: usize| {
+            format!("{}{}", TITLES[pane], if self.killed[pane] { " (killed, as last seen)" } else { "" })
+        };
+        let cell = |pane: usize, line: usize| self.panes[pane].get(line).map_or("", String::as_str);
+        let mut lines = Vec::new();
+        if columns >= 3 * WIDTH + 6 {
+            let row = |cells: [&str; 3]| cells.map(|cell| format!("{cell:<WIDTH$.WIDTH$}")).join(" │ ");
+            lines.push(row([&title(0), &title(1), &title(2)]));
+            lines.push("─".repeat(3 * WIDTH + 6));
+            lines.extend((0..HEIGHT).map(|line| row([cell(0, line), cell(1, line), cell(2, line)])));
+        } else {
+            let height = (rows.saturating_sub(BELOW) / 3).clamp(2, HEIGHT + 1);
+            for pane in 0..3 {
+                lines.push(format!("── {}", title(pane)));
+                lines.extend((1..height).map(|line| cell(pane, line - 1).to_owned()));
+            }
         }
-        for caption in self.captions.iter().rev().take(4).rev() {
-            screen += &format!("  {caption}\n");
-        }
-        say(&screen);
+        lines.extend(self.captions.iter().rev().take(BELOW - 1).rev().map(|caption| format!("  {caption}")));
+        // Each line is cleared behind its text, not the screen before it: nothing flickers.
+        let shown = lines.iter().map(|line| format!("{line:.columns$}\x1b[K\n"));
+        format!("\x1b[H{}\x1b[J", shown.collect::<String>())
     }
 }
 
@@ -89,4 +113,28 @@ fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     // A reader that closed its end misses nothing it wants.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picture_fits_terminals_of_any_size() {
+        let mut view = View::new(true);
+        view.panes = std::array::from_fn(|_| vec!["x".repeat(70); HEIGHT]);
+        view.captions = vec!["something happened".to_owned(); 9];
+        view.killed(0);
+        for (columns, rows) in [(40, 12), (80, 24), (80, 50), (120, 40), (180, 50), (250, 24)] {
+            let picture = view.picture(columns, rows);
+            let lines: Vec<_> =
+                picture.trim_start_matches("\x1b[H").trim_end_matches("\x1b[J").lines().collect();
+            assert!(lines.len() < rows, "{} lines on {rows} rows", lines.len());
+            for line in lines {
+                let width = line.trim_end_matches("\x1b[K").chars().count();
+                assert!(width <= columns, "{width} on {columns} columns: {line}");
+            }
+            assert!(picture.contains("host: flights (killed"), "{columns}: {picture}");
+        }
+    }
 }
