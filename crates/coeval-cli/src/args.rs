@@ -146,7 +146,7 @@ pub(crate) struct HostArgs {
     #[arg(value_name = "CONFIG", required_unless_present = "name")]
     pub(crate) config: Option<PathBuf>,
     /// The session's name; without a config, the session starts empty.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) name: Option<String>,
     /// Sim time at the start, with its scale: `2028-04-25T05:30:00 TAI`.
     #[arg(long, value_name = "TIME", value_parser = date)]

@@ -104,6 +104,7 @@ fn nobody_is_there() {
     gone.kill();
     let ran = coeval(Some(&invite), &["ls", "--timeout", "3"]);
     assert!(matches!(ran.code, Some(4 | 6)), "{:?}: {}", ran.code, ran.err);
+    assert!(ran.err.contains("check that the peer runs"), "what to do: {}", ran.err);
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
 }
 
@@ -188,6 +189,7 @@ fn a_command_line_that_makes_no_sense() {
     coeval(None, &[]).fails(2, &["coeval --help"]);
     coeval(None, &["gett", "probe"]).fails(2, &["'gett'", "'get'"]);
     coeval(None, &["host"]).fails(2, &["CONFIG"]);
+    coeval(None, &["host", "--name", ""]).fails(2, &["--name"]);
     coeval(None, &["ls", "--timeout", "soon"]).fails(2, &["soon", "seconds"]);
     coeval(None, &["get", "probe//mass"]).fails(2, &["probe//mass"]);
     coeval(None, &["host", "--name", "x", "--listen", "4433"]).fails(2, &["4433", "127.0.0.1:4433"]);
