@@ -108,7 +108,11 @@ fn frames_cut_short_or_with_bytes_to_spare_are_refused() {
             assert!(Frame::decode(&message[..end]).is_err(), "{} cut at {end}", frame.name());
         }
         let longer = [message.as_slice(), &[0xc0]].concat();
-        assert!(matches!(Frame::decode(&longer), Err(FrameError::Trailing { bytes: 1, .. })), "{}", frame.name());
+        assert!(
+            matches!(Frame::decode(&longer), Err(FrameError::Trailing { bytes: 1, .. })),
+            "{}",
+            frame.name()
+        );
     }
 }
 
