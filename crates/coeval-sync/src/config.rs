@@ -30,7 +30,7 @@ pub struct Config {
     pub parked_per_author: usize,
     /// How long a node may be unreachable before it is lost (12 s).
     pub lost_after: WallDuration,
-    /// How long a lost node is dialed, and its event numbers are kept (10 min).
+    /// How long a lost node is dialed, and replies to its commands are kept (10 min).
     pub forget_after: WallDuration,
     /// Most events waiting for one node (1,024).
     pub event_queue: usize,

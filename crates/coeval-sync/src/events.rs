@@ -3,6 +3,10 @@
 //! Events are numbered from each sender to each destination, go hop by hop along the shortest path, and are
 //! acknowledged end to end. What is not acknowledged in time, or lost its route, is sent again; the receiver takes
 //! only the number it expects. A node that is lost for good, or joins later, gets nothing.
+//!
+//! Being lost is one side's view: a node that stood still finds on waking that only its links are gone, and waits on for
+//! the answers to its commands, while those who could not reach it gave it up. So replies outlive the loss of a node.
+//! They are kept, and may be given, until it is forgotten, says that it leaves, or opens again.
 use crate::Sync;
 use crate::codec;
 use crate::notice::{EventNotice, Notice};
@@ -112,6 +116,14 @@ impl Lane {
             self.round_trip.map_or(FIRST_WAIT, |nanos| WallDuration::from_nanos(nanos.saturating_mul(3)));
         self.wait.unwrap_or(trip).clamp(SHORTEST_WAIT, LONGEST_WAIT)
     }
+
+    /// How many from the front may be on their way. Numbers are missing where events were dropped between replies; the
+    /// receiver skips them only when all before them is acknowledged.
+    fn in_flight(&self) -> usize {
+        let first = self.queue.front().map_or(0, |(seq, _)| *seq);
+        let run = (first..).zip(self.queue.iter().take(IN_FLIGHT));
+        run.take_while(|(expected, (seq, _))| expected == seq).count()
+    }
 }
 
 /// All lanes, and what is expected from whom.
@@ -167,7 +179,7 @@ impl<R: Replica> Sync<R> {
         Ok(number)
     }
 
-    /// Answers a command.
+    /// Answers a command. Its sender may be out of reach: the answer waits for it until it is forgotten or leaves.
     pub fn reply(&mut self, to: EventId, reply: Reply) -> Result<(), EventError> {
         let EventId { from, number } = to;
         if from == self.me.node {
@@ -179,28 +191,35 @@ impl<R: Replica> Sync<R> {
         {
             return Err(EventError::TooLarge { bytes: reason.len(), limit: self.config.event_bytes });
         }
-        self.check_lanes(&[from])?;
+        if !self.members.awaits_replies(from) {
+            return Err(EventError::Absent(from));
+        }
+        self.check_room(from)?;
         self.enqueue(from, Payload::Reply { number, reply });
         Ok(())
     }
 
-    /// How many events and replies sent from here are not acknowledged yet, over all destinations.
+    /// How many events and replies sent from here are not acknowledged yet, over all nodes that are not lost.
     pub fn events_waiting(&self) -> usize {
-        self.events.lanes.values().map(|lane| lane.queue.len()).sum()
+        let lanes = self.events.lanes.iter().filter(|(to, _)| self.members.is_present(**to));
+        lanes.map(|(_, lane)| lane.queue.len()).sum()
     }
 
     /// Whether every destination is here and takes one more.
     fn check_lanes(&self, to: &[NodeId]) -> Result<(), EventError> {
         for &node in to {
-            if !self.members.get(node).is_some_and(|row| row.present) {
+            if !self.members.is_present(node) {
                 return Err(EventError::Absent(node));
             }
-            let waiting = self.events.lanes.get(&node).map_or(0, |lane| lane.queue.len());
-            if waiting >= self.config.event_queue {
-                return Err(EventError::Busy { to: node, waiting });
-            }
+            self.check_room(node)?;
         }
         Ok(())
+    }
+
+    /// Whether the lane to a node takes one more.
+    fn check_room(&self, to: NodeId) -> Result<(), EventError> {
+        let waiting = self.events.lanes.get(&to).map_or(0, |lane| lane.queue.len());
+        if waiting >= self.config.event_queue { Err(EventError::Busy { to, waiting }) } else { Ok(()) }
     }
 
     fn enqueue(&mut self, to: NodeId, payload: Payload) {
@@ -235,7 +254,7 @@ impl<R: Replica> Sync<R> {
             lane.timed = None;
         }
         let first = lane.queue.front().map_or(lane.last + 1, |(seq, _)| *seq);
-        let end = lane.queue.len().min(IN_FLIGHT);
+        let end = lane.in_flight();
         let (Some(hop), true) = (hop, lane.sent < end) else { return };
         let now: Vec<(u64, Payload)> = lane.queue.range(lane.sent..end).cloned().collect();
         lane.sent = end;
@@ -274,15 +293,26 @@ impl<R: Replica> Sync<R> {
         waiting.into_iter().for_each(|to| self.send_lane(to));
     }
 
-    /// A node is lost: what waits for it will not arrive.
+    /// A node is lost: the events that wait for it will not arrive. Replies stay, unless it awaits none any more.
     pub(crate) fn drop_events(&mut self, to: NodeId) {
         let Some(lane) = self.events.lanes.get_mut(&to) else { return };
-        let count = lane.queue.len();
-        lane.queue.clear();
+        let before = lane.queue.len();
+        let keeps = self.members.awaits_replies(to);
+        lane.queue.retain(|(_, payload)| keeps && matches!(payload, Payload::Reply { .. }));
+        let count = before - lane.queue.len();
+        // The numbers go on: which of those already sent have arrived is not known.
         (lane.sent, lane.due, lane.timed, lane.hop) = (0, None, None, None);
         if count > 0 {
             self.notices.push_back(Notice::EventsDropped { to, count });
         }
+    }
+
+    /// Drops what was kept for nodes that were forgotten, left, or opened again.
+    pub(crate) fn drop_unawaited(&mut self) {
+        let kept = self.events.lanes.iter().filter(|(_, lane)| !lane.queue.is_empty());
+        let gone: Vec<NodeId> =
+            kept.map(|(to, _)| *to).filter(|to| !self.members.awaits_replies(*to)).collect();
+        gone.into_iter().for_each(|to| self.drop_events(to));
     }
 
     /// Takes an event, or passes it on.

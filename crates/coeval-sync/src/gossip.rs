@@ -56,6 +56,7 @@ impl<R: Replica> Sync<R> {
                 }
             }
         }
+        self.drop_unawaited();
         self.reroute_events();
         self.replan = true;
     }

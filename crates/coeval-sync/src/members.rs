@@ -155,6 +155,16 @@ impl Members {
         self.rows.get(&node)
     }
 
+    /// Whether a node is in the session: announced, and not lost since.
+    pub(crate) fn is_present(&self, node: NodeId) -> bool {
+        self.get(node).is_some_and(|row| row.present)
+    }
+
+    /// Whether a node may come back as the one it was, and then wants the answers to its commands.
+    pub(crate) fn awaits_replies(&self, node: NodeId) -> bool {
+        self.get(node).is_some_and(|row| !row.state.left)
+    }
+
     /// The states of this node and of all that can be reached.
     pub(crate) fn reachable(&self) -> impl Iterator<Item = &LinkState> {
         self.rows.values().filter(|row| row.unreachable_since.is_none()).map(|row| &row.state)

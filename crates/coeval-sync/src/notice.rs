@@ -57,7 +57,7 @@ pub enum Notice {
         /// What became of it.
         reply: Reply,
     },
-    /// Events that a node will not get, because it was lost first.
+    /// Events that a node will not get, because it was lost first; also replies, once it was forgotten or left.
     EventsDropped {
         /// The node.
         to: NodeId,

@@ -1,6 +1,7 @@
 //! Events: exactly once, in order, at everyone present, whatever happens to the links.
 use crate::world::{MS, SEC, World, fixed};
-use coeval_sync::{Config, Event, EventError, Input, Notice, Reply, Target};
+use coeval_sync::{Config, Event, EventError, EventId, Input, Notice, Reply, Target};
+use coeval_time::WallDuration;
 use coeval_value::Value;
 use rand::Rng;
 use std::collections::BTreeMap;
@@ -172,4 +173,106 @@ fn events_for_a_lost_node_are_dropped_and_later_ones_arrive() {
     assert!(world.send(0, "tick", Target::All, 2));
     world.run(2 * SEC);
     assert_eq!(got(&world, 1, 0), [2]);
+}
+
+/// Sends a command from program 0 to program 1 and lets it arrive.
+fn command(world: &mut World, topic: &str) -> EventId {
+    let target = Target::Peer(world.programs[1].id);
+    let event =
+        Event { topic: topic.into(), target, value: Value::Nil, sim: Default::default(), command: true };
+    let number = world.programs[0].engine.send_event(event).expect("sent");
+    world.wake(0);
+    world.run(SEC);
+    let id = EventId { from: world.programs[0].id, number };
+    assert_eq!(world.noticed(1, |n| matches!(n, Notice::Event(event) if event.id == id)), 1, "it arrived");
+    id
+}
+
+/// How the commands of program 0 were answered, in the order the answers came.
+fn answers(world: &World) -> Vec<(u64, Reply)> {
+    let notices = world.programs[0].notices.iter();
+    let replies = notices.filter_map(|notice| match notice {
+        Notice::Reply { number, reply, .. } => Some((*number, reply.clone())),
+        _ => None,
+    });
+    replies.collect()
+}
+
+#[test]
+fn replies_outlive_the_loss_of_the_sender_and_events_between_them_do_not() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 2, fixed());
+        world.connect(0, 1);
+        world.run(2 * SEC);
+        let (one, two, three) =
+            (command(&mut world, "one"), command(&mut world, "two"), command(&mut world, "three"));
+        let to = Target::Peer(world.programs[0].id);
+        world.programs[1].engine.reply(one, Reply::Accepted).expect("present");
+        world.wake(1);
+        // When the link breaks, this reply or its acknowledgement is on its way, or both have arrived.
+        world.run(seed * 5 * MS);
+        world.cut(0, 1);
+        assert!(world.send(1, "tick", to, 1), "seed {seed}: it may come back");
+        world.programs[1].engine.reply(one, Reply::Done).expect("present");
+        world.run(SEC);
+        assert!(world.send(1, "tick", to, 2));
+        world.programs[1].engine.reply(two, Reply::Done).expect("present");
+        world.run(20 * SEC);
+        assert_eq!(world.noticed(1, |n| matches!(n, Notice::EventsDropped { count: 2, .. })), 1);
+        assert_eq!(world.programs[1].engine.events_waiting(), 0, "nothing is expected of who is lost");
+        assert!(!world.send(1, "tick", to, 3), "it is not in the session");
+        world.programs[1].engine.reply(three, Reply::Done).expect("lost, but not forgotten");
+        world.mend();
+        world.connect(0, 1);
+        world.run(2 * SEC);
+        assert!(world.send(1, "tick", to, 4));
+        world.run(4 * SEC);
+        let want = [
+            (one.number, Reply::Accepted),
+            (one.number, Reply::Done),
+            (two.number, Reply::Done),
+            (three.number, Reply::Done),
+        ];
+        assert_eq!(answers(&world), want, "seed {seed}");
+        assert_eq!(got(&world, 0, 1), [4], "seed {seed}");
+        assert_eq!(world.programs[1].engine.events_waiting(), 0);
+    }
+}
+
+#[test]
+fn replies_to_who_left_or_opened_again_or_is_forgotten_are_not_kept() {
+    for gone in ["left", "opened again", "forgotten"] {
+        let forget_after = WallDuration::from_secs(60);
+        let mut world = World::new(5, 2, Config { forget_after, ..fixed() });
+        world.connect(0, 1);
+        world.run(2 * SEC);
+        let id = command(&mut world, "deploy");
+        if gone == "left" {
+            world.programs[0].engine.leave();
+            world.wake(0);
+            world.run(SEC);
+        } else {
+            world.cut(0, 1);
+            world.run(20 * SEC);
+            world.programs[1].engine.reply(id, Reply::Accepted).expect("lost, but not forgotten");
+            world.mend();
+            match gone {
+                "forgotten" => world.run(60 * SEC),
+                _ => {
+                    world.open(0, 900, false);
+                    world.connect(0, 1);
+                    world.run(2 * SEC);
+                }
+            }
+            // Forgetting has no deadline of its own.
+            world.step(1, Input::Timer);
+            assert_eq!(
+                world.noticed(1, |n| matches!(n, Notice::EventsDropped { count: 1, .. })),
+                1,
+                "{gone}"
+            );
+        }
+        let refused = world.programs[1].engine.reply(id, Reply::Done);
+        assert_eq!(refused, Err(EventError::Absent(id.from)), "{gone}");
+    }
 }
