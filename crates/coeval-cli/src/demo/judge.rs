@@ -166,3 +166,65 @@ fn evaluate(world: &World, sample: &Sent, seen: &Seen, flight: bool) -> Option<[
 fn distance(a: [f64; 3], b: [f64; 3]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Moment;
+    use super::*;
+    use coeval::SimDuration;
+
+    const FLIGHT: &str = "airliner_tree";
+    const SECOND: u64 = 1_000_000_000;
+
+    /// One sample, read 0.1 s later, off by `off` meters; superseded or not.
+    fn verdict(off: f64, superseded: bool) -> Verdict {
+        let world = World::load().expect("the demo's own world");
+        let start = world.config.start;
+        let (position, velocity) = world.truth(FLIGHT, start).expect("truth at the start");
+        let sample = |stamp| Sent {
+            entity: FLIGHT.into(),
+            stamp,
+            good_at: stamp - SECOND / 100,
+            sim: Moment::of(start),
+            position,
+            velocity,
+        };
+        let later = start.saturating_add(SimDuration::from_nanos(100_000_000));
+        let mut evidence = Evidence::default();
+        let samples = evidence.sent.entry(FLIGHT.into()).or_default();
+        samples.insert(SECOND, sample(SECOND));
+        if superseded {
+            samples.insert(SECOND + SECOND / 20, sample(SECOND + SECOND / 20));
+        }
+        let mut read = std::array::from_fn(|k| position[k] + velocity[k] * 0.1);
+        read[0] += off;
+        let read = Read { entity: FLIGHT.into(), stamp: SECOND, position: read, way: Way::Predicted };
+        let seen = Seen {
+            wall: SECOND + SECOND / 10,
+            sim: Moment::of(later),
+            rate: 1.0,
+            unsure: 0,
+            motions: vec![read],
+        };
+        evidence.seen.push((2, seen));
+        evidence.judge(&world)
+    }
+
+    #[test]
+    fn a_faithful_read_is_within_what_is_allowed() {
+        for superseded in [false, true] {
+            let verdict = verdict(0.0, superseded);
+            assert_eq!(verdict.checks, 1);
+            assert!(verdict.max_error_m <= verdict.allowed_m, "{verdict:?}");
+            assert!(verdict.max_evaluation_error_m < 1e-9, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_reader_that_evaluates_wrongly_is_found_out_also_while_a_sample_is_on_its_way() {
+        for superseded in [false, true] {
+            let verdict = verdict(2.0, superseded);
+            assert!(verdict.max_error_m > verdict.allowed_m, "{verdict:?}");
+        }
+    }
+}

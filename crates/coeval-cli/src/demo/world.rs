@@ -21,7 +21,7 @@ const ORBIT_SPAN_S: (f64, f64) = (-3_600.0, 14_400.0);
 
 /// The aircraft that looks, and the satellite that it looks at.
 pub(crate) const OBSERVER: &str = "airliner_tree";
-pub(crate) const OBSERVED: &str = "sat-28057";
+pub(crate) const OBSERVED: &str = "sat-28626";
 
 /// What moves, and how it truly moves.
 #[derive(Debug)]
