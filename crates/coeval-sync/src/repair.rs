@@ -5,6 +5,9 @@
 //! stamps of the slots of differing entities. The answerer sends what it is ahead in and asks for what it is behind in.
 //! While changes are under way digests differ without harm, so a slot is sent only if the same difference is still there
 //! in the next round; after a link came up without a usable cursor the round is *urgent* and everything is sent at once.
+//!
+//! On a slow link several rounds are under way at once. Each compares what its own first step found to differ, and each
+//! has its own beginning: what came later than that was not compared as a whole.
 use crate::Sync;
 use crate::codec;
 use crate::link::Mode;
@@ -26,6 +29,8 @@ const ENTRIES_PAGE: usize = 4096;
 const WANT_PAGE: usize = 4096;
 /// Most slots of a peer's summary that are kept until their entity is complete.
 const MAX_PENDING: usize = 1 << 20;
+/// Most rounds of either side under way on a link; the oldest is given up for the next.
+const MAX_ROUNDS: usize = 64;
 /// An urgent round that has not ended by then is started again.
 const URGENT_PATIENCE: WallDuration = WallDuration::from_secs(3);
 
@@ -43,18 +48,37 @@ enum Side {
 #[derive(Default)]
 pub(crate) struct Repair {
     round: u64,
-    /// The drained position here when the round under way began.
-    began: u64,
+    /// Of each round under way that this side started: the drained position here when it began.
+    began: BTreeMap<u64, u64>,
+    /// The same of the last round that either side started.
+    latest: u64,
     /// The urgent round under way, which this side started, and when.
     started: Option<(u64, MonoTime)>,
     /// The urgent round under way, which the peer started.
     answering: Option<u64>,
+    /// The rounds under way that the peer started.
+    answers: BTreeMap<u64, Answer>,
+    suspects: Suspects,
+}
+
+/// A round that the peer started.
+#[derive(Default)]
+struct Answer {
+    urgent: bool,
+    /// The drained position here when the round came.
+    began: u64,
     /// The peer's slots whose entity is not complete yet.
     pending: BTreeMap<EntityId, BTreeMap<SlotKey, (u32, [Stamp; 3])>>,
     pending_count: usize,
-    suspects: Suspects,
-    /// What differs in this round.
+    /// What differs.
     found: Suspects,
+}
+
+impl Repair {
+    /// How many slots of the peer's are kept.
+    fn pending_count(&self) -> usize {
+        self.answers.values().map(|answer| answer.pending_count).sum()
+    }
 }
 
 /// Whether `a` holds something that `b` does not.
@@ -116,8 +140,12 @@ impl<R: Replica> Sync<R> {
         let digests = self.replica.bucket_digests();
         let Some(link) = self.links.get_mut(&tag) else { return };
         link.repair.round += 1;
-        link.repair.began = self.replica.position();
         let round = link.repair.round;
+        link.repair.latest = self.replica.position();
+        link.repair.began.insert(round, link.repair.latest);
+        if link.repair.began.len() > MAX_ROUNDS {
+            link.repair.began.pop_first();
+        }
         if urgent {
             link.repair.started = Some((round, self.now));
         }
@@ -132,12 +160,15 @@ impl<R: Replica> Sync<R> {
             return Err(format!("{} buckets, {} expected", theirs.digests.len(), mine.len()));
         }
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
-        link.repair.answering = theirs.urgent.then_some(theirs.round);
-        link.repair.began = self.replica.position();
-        link.repair.found.clear();
-        link.repair.pending.clear();
-        link.repair.pending_count = 0;
-        let round = theirs.round;
+        let (round, began) = (theirs.round, self.replica.position());
+        if theirs.urgent {
+            link.repair.answering = Some(round);
+        }
+        link.repair.latest = began;
+        link.repair.answers.insert(round, Answer { urgent: theirs.urgent, began, ..Answer::default() });
+        if link.repair.answers.len() > MAX_ROUNDS {
+            link.repair.answers.pop_first();
+        }
         let differs = (0..=u8::MAX).filter(|b| mine[usize::from(*b)] != theirs.digests[usize::from(*b)]);
         let mut held: Option<Entities> = None;
         for bucket in differs {
@@ -226,18 +257,20 @@ impl<R: Replica> Sync<R> {
             return Err(format!("{} slots and {} stamps in a summary", keys.len(), theirs.stamps.len()));
         }
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
-        let repair = &mut link.repair;
-        repair.pending_count += keys.len();
-        if repair.pending_count > MAX_PENDING {
+        let kept = link.repair.pending_count() + keys.len();
+        // A round that is not known was given up here, for later ones.
+        let Some(answer) = link.repair.answers.get_mut(&theirs.round) else { return Ok(()) };
+        if kept > MAX_PENDING {
             return Err(format!("a summary of more than {MAX_PENDING} slots"));
         }
         for ((number, key), stamps) in keys.into_iter().zip(&theirs.stamps) {
-            repair.pending.entry(key.entity).or_default().insert(key, (number.0, *stamps));
+            let told = answer.pending.entry(key.entity).or_default();
+            answer.pending_count += usize::from(told.insert(key, (number.0, *stamps)).is_none());
         }
         for entity in &theirs.entities {
-            let told = repair.pending.remove(entity).unwrap_or_default();
-            repair.pending_count -= told.len();
-            compare(self.replica.summary(*entity), told, &mut repair.found);
+            let told = answer.pending.remove(entity).unwrap_or_default();
+            answer.pending_count -= told.len();
+            compare(self.replica.summary(*entity), told, &mut answer.found);
         }
         if theirs.last {
             self.answer(tag, theirs.round);
@@ -248,8 +281,9 @@ impl<R: Replica> Sync<R> {
     /// Sends what this side is ahead in and asks for what it is behind in.
     fn answer(&mut self, tag: LinkTag, round: u64) {
         let Some(link) = self.links.get_mut(&tag) else { return };
-        let urgent = link.repair.answering == Some(round);
-        let mut found = std::mem::take(&mut link.repair.found);
+        let Some(Answer { urgent, began, mut found, .. }) = link.repair.answers.remove(&round) else {
+            return;
+        };
         let mut chosen: BTreeSet<(Side, u32)> = BTreeSet::new();
         for (cell, (stamps, rounds)) in &mut found {
             let before = link.repair.suspects.get(cell).filter(|(then, _)| then == stamps);
@@ -269,7 +303,6 @@ impl<R: Replica> Sync<R> {
         }
         link.repair.suspects = found;
         link.out.completes |= urgent;
-        let began = link.repair.began;
         self.with_fresh_mates(&mut give, began);
         let Some(link) = self.links.get_mut(&tag) else { return };
         let count = give.len() as u64;
@@ -341,13 +374,15 @@ impl<R: Replica> Sync<R> {
         let mut slots: Vec<SlotId> =
             want.slots.iter().map(|n| SlotId(*n)).filter(|slot| self.replica.key(*slot).is_some()).collect();
         slots.iter().for_each(|slot| link.out.defined.remove(*slot));
-        let began = link.repair.began;
+        // Rounds end in the order they began: this frame belongs to the first, or to none.
+        let began = link.repair.began.first_key_value().map_or(link.repair.latest, |(_, began)| *began);
         self.with_fresh_mates(&mut slots, began);
         let Some(link) = self.links.get_mut(&tag) else { return };
         let count = slots.len() + want.entries.len();
         link.out.note(slots);
         link.out.entries.extend(want.entries.iter().filter(|id| self.replica.entry(**id).is_some()));
         if let Some(round) = want.ends {
+            link.repair.began.retain(|begun, _| *begun > round);
             link.out.after.push(Repaired { round }.into());
             if link.repair.started.take_if(|(started, _)| *started == round).is_some() {
                 link.out.completes = true;

@@ -1,8 +1,8 @@
 //! Digests: what was lost is found and mended; what is equal costs nothing.
-use crate::world::{MS, SEC, World, entity, fixed, path};
+use crate::world::{MS, Program, SEC, World, entity, fixed, path};
 use coeval_merge::{Batch, Op, Replica};
 use coeval_time::{Incarnation, Stamp};
-use coeval_value::Value;
+use coeval_value::{Key, Value};
 use rand::Rng;
 
 const DEFINE: u8 = 2;
@@ -154,5 +154,54 @@ fn random_losses_heal_in_any_topology() {
         world.drops.clear();
         world.run(8 * SEC);
         world.converged().unwrap_or_else(|why| panic!("seed {seed}, {count} programs: {why}"));
+    }
+}
+
+/// What is written together at two entities is shown together.
+fn twins(program: &Program) {
+    let [one, two] = [0, 1].map(|e| match program.replica.show(entity(e)) {
+        Some(Value::Map(map)) => map.get(&Key::new("twin").expect("a key")).cloned(),
+        _ => None,
+    });
+    assert_eq!(one, two, "a part of a batch in {:?}", program.id);
+}
+
+/// On a slow link, rounds begin before earlier ones end. A batch that came between the beginnings of two was compared
+/// as a whole by neither.
+#[test]
+fn rounds_of_repair_that_overlap_tear_no_batch() {
+    for seed in 0..60 {
+        let mut world = World::new(seed, 2, fixed());
+        let both = |value| {
+            [0, 1].map(|e| Op::Set { entity: entity(e), path: path("twin"), value: Value::UInt(value) })
+        };
+        world.create(0, entity(0));
+        world.create(0, entity(1));
+        world.ops(0, both(0));
+        world.connect(0, 1);
+        world.run(3 * SEC);
+        world.check = Some(twins);
+        // There and back takes longer than the time between two digests.
+        world.delay = 700 * MS;
+        // Nothing arrives but by repair, which always has something to do at one of the entities.
+        let write = |world: &mut World, writer, ops: Vec<Op>| {
+            world.drops.push((writer, 1 - writer, DELTA));
+            world.ops(writer, ops);
+            world.run(MS);
+            assert!(world.drops.is_empty(), "seed {seed}: the delta went somewhere else");
+        };
+        let (writer, when) = (world.rng.random_range(0..2), world.rng.random_range(10..40));
+        for value in 1..50 {
+            if value == when {
+                write(&mut world, writer, both(value).to_vec());
+            }
+            let noise =
+                Op::Set { entity: entity(0), path: path(&format!("n{value}")), value: Value::UInt(value) };
+            write(&mut world, writer, vec![noise]);
+            let pause = world.rng.random_range(0..400 * MS);
+            world.run(pause);
+        }
+        world.run(40 * SEC);
+        world.converged().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
 }
