@@ -92,7 +92,9 @@ pub enum DialError {
     #[error("the link handshake failed: {0}")]
     Broken(String),
     /// The time given to wait is over; dialing goes on.
-    #[error("no answer within {0:.1?}; check that the peer runs, the address, and that UDP passes the firewall")]
+    #[error(
+        "no answer within {0:.1?}; check that the peer runs, the address, and that UDP passes the firewall"
+    )]
     Pending(Duration),
     /// The I/O thread is gone.
     #[error(transparent)]
