@@ -121,10 +121,12 @@ impl Evidence {
         let (truth, _) = world.truth(&read.entity, seen.sim.sim())?;
         let samples = self.sent.get(&read.entity)?;
         let sample = samples.get(&read.stamp)?;
-        // A value that is held or interpolated does not come from one sample alone: it is judged by the truth only.
+        // Interpolated reads are of the past: newer samples came after a reader was stopped between taking its context
+        // and reading. A value that is held does not come from the sample alone: it is judged by the truth only.
         let predicted = match read.way {
             Way::Predicted => evaluate(world, sample, seen, flight)?,
-            Way::Between | Way::Held => read.position,
+            Way::Held => read.position,
+            Way::Between => return None,
         };
         let next = samples.range(read.stamp + 1..).next();
         let superseded = next.is_some_and(|(stamp, next)| {
