@@ -244,7 +244,7 @@ impl<R: Replica> Sync<R> {
                 for &link in links.iter() {
                     self.define(link, states.iter().map(|(slot, _)| *slot));
                 }
-                for (bytes, count) in self.encode_states(states, false) {
+                for (bytes, count) in self.encode_states(states) {
                     for &link in links.iter() {
                         self.stats(link).sent_updates += count;
                         self.send_bytes(link, bytes.clone());
@@ -285,8 +285,7 @@ impl<R: Replica> Sync<R> {
             link.out.marked = position;
             link.out.marks += 1;
             self.define(tag, states.iter().map(|(slot, _)| *slot));
-            let messages =
-                self.encode_states(&states, false).into_iter().chain(self.encode_entries(&entries));
+            let messages = self.encode_states(&states).into_iter().chain(self.encode_entries(&entries));
             for (bytes, count) in messages.collect::<Vec<_>>() {
                 self.stats(tag).sent_updates += count;
                 self.send_bytes(tag, bytes);
@@ -311,7 +310,7 @@ impl<R: Replica> Sync<R> {
             let page = self.replica.scan(from, 0, self.config.page);
             link.out.mode = page.next.map_or(Mode::Behind, Mode::Snapshot);
             self.define(tag, page.states.iter().map(|(slot, _)| *slot));
-            for (bytes, count) in self.encode_states(&page.states, true) {
+            for (bytes, count) in self.encode_states(&page.states) {
                 self.stats(tag).sent_updates += count;
                 self.send_bytes(tag, bytes);
             }
@@ -343,19 +342,19 @@ impl<R: Replica> Sync<R> {
     }
 
     /// Delta messages of states, each about a chunk long, with how many states each holds.
-    fn encode_states(&mut self, states: &[(SlotId, SlotState)], page: bool) -> Vec<(Bytes, u64)> {
+    fn encode_states(&mut self, states: &[(SlotId, SlotState)]) -> Vec<(Bytes, u64)> {
         let mut out = Vec::new();
         let mut rest = states;
         while !rest.is_empty() {
             let count = fit(rest, self.config.chunk, |(_, state)| state_size(state));
             let (now, later) = rest.split_at(count);
             rest = later;
-            match delta(now, page) {
+            match delta(now) {
                 Ok(bytes) => out.push((bytes, count as u64)),
                 // One state that cannot be sent must not hold back the others.
                 Err(_) if count > 1 => {
                     for state in now.chunks(1) {
-                        match delta(state, page) {
+                        match delta(state) {
                             Ok(bytes) => out.push((bytes, 1)),
                             Err(message) => self.unsent(message),
                         }
@@ -393,9 +392,9 @@ impl<R: Replica> Sync<R> {
 }
 
 /// One message of a delta.
-fn delta(states: &[(SlotId, SlotState)], page: bool) -> Result<Bytes, String> {
+fn delta(states: &[(SlotId, SlotState)]) -> Result<Bytes, String> {
     let states = codec::encode_states(states)?;
-    Frame::from(Delta { page, states }).encode().map_err(|error| error.to_string())
+    Frame::from(Delta { states }).encode().map_err(|error| error.to_string())
 }
 
 /// Lets what one batch wrote go to the same links. Parts of it differ in origin when one of them was also changed by

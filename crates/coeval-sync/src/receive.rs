@@ -87,13 +87,13 @@ impl<R: Replica> Sync<R> {
         Ok(keys)
     }
 
-    /// Keeps a part of a delta aside, or applies a page of a snapshot.
+    /// Keeps a part of a delta aside, or a page of a snapshot.
+    ///
+    /// Pages wait for their mark too. Applied one by one they would leave half a batch for good if the link fell before the
+    /// mark and nobody else was left who held the other half.
     pub(crate) fn on_delta(&mut self, tag: LinkTag, delta: &Delta) -> Result<(), String> {
         let states = codec::decode_states(&delta.states)?;
         self.stats(tag).received_updates += states.len() as u64;
-        // Once a link has brought everything, readers count on whole batches: pages that another link still sends wait for
-        // their mark, like any delta.
-        let whole = self.links.values().any(|link| link.inc.complete);
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
         let mut missing = Vec::new();
         for (number, state) in states {
@@ -104,7 +104,7 @@ impl<R: Replica> Sync<R> {
             }
         }
         link.inc.staged_bytes += delta.states.len();
-        let apply = (delta.page && !whole) || link.inc.staged_bytes > self.config.staged_bytes;
+        let apply = link.inc.staged_bytes > self.config.staged_bytes;
         let mut ask = Vec::new();
         for number in &missing {
             if link.inc.asked.len() < MAX_ASKED && link.inc.asked.insert(*number) {

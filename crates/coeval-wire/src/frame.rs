@@ -207,8 +207,6 @@ pub struct Define {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {
-    /// A page of a snapshot for an empty receiver: applied at once, not kept aside.
-    pub page: bool,
     /// Numbers and states, packed by [`body`](crate::body).
     pub states: Bytes,
 }

@@ -40,6 +40,7 @@
 //! * **A batch is seen in part.** Snapshots, watches and other peers see all of it or none:
 //!   `coeval-store::stress::snapshots_and_receivers_see_whole_batches`,
 //!   `coeval-sync::links::batches_arrive_whole_or_not_at_all`,
+//!   `coeval-sync::links::a_snapshot_that_breaks_off_leaves_no_half_of_a_batch`,
 //!   `integration-tests::batches::a_batch_is_never_seen_torn`.
 //! * **A value changes on its way.** Values survive by their bits, payloads of NaN and the sign of zero included:
 //!   `coeval-value::values::nan_payloads_and_negative_zero_survive_and_differ`,

@@ -188,6 +188,33 @@ fn batches_arrive_whole_or_not_at_all() {
     }
 }
 
+/// The author dies while it sends its snapshot: nobody is left who could bring the other half of its batch.
+#[test]
+fn a_snapshot_that_breaks_off_leaves_no_half_of_a_batch() {
+    let config = Config { window: 2 << 10, chunk: 512, page: 4, ..fixed() };
+    let mut world = World::new(11, 2, config);
+    world.create(0, entity(0));
+    world.set(0, entity(0), "first", 1);
+    for e in 1..60 {
+        world.create(0, entity(e));
+        world.set(0, entity(e), "k", e);
+    }
+    world.set(0, entity(59), "last", 1);
+    let halves = [(entity(0), "first"), (entity(59), "last")];
+    world.ops(0, halves.map(|(e, p)| Op::Set { entity: e, path: path(p), value: Value::UInt(2) }));
+    world.connect(0, 1);
+    let received = |world: &World| {
+        world.programs[1].engine.peers().iter().map(|peer| peer.stats.received_updates).sum::<u64>()
+    };
+    while received(&world) < 20 {
+        world.run(MS);
+    }
+    assert_eq!(caught_up(&world, 1), 0, "the snapshot is under way");
+    world.kill(0);
+    world.run(SEC);
+    assert_eq!(halves.map(|(e, p)| world.get(1, e, p)), [None, None]);
+}
+
 #[test]
 fn updates_reach_each_program_once() {
     let mesh: Vec<(usize, usize)> = (0..5).flat_map(|a| (a + 1..5).map(move |b| (a, b))).collect();
@@ -343,7 +370,7 @@ fn garbled_frames_never_panic_and_change_nothing_silently() {
         let digest = world.programs[0].replica.digest();
         let bytes = blob(&mut world.rng);
         let frame: Frame = match seed % 6 {
-            0 => Delta { page: seed % 4 == 0, states: bytes }.into(),
+            0 => Delta { states: bytes }.into(),
             1 => Entries { entries: bytes }.into(),
             2 => Summary { round: 1, entities: vec![entity(1)], keys: bytes, stamps: Vec::new(), last: true }
                 .into(),
