@@ -17,6 +17,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("coeval-wire", 5),
     ("coeval-sync", 6),
     ("coeval-quic", 7),
+    ("coeval-journal", 7),
     ("coeval", 8),
     ("coeval-systems", 9),
     ("coeval-cli", 10),
