@@ -30,7 +30,7 @@ pub trait Tail: Send {
 /// A file that is being read.
 pub trait Source {
     /// How long it is, bytes.
-    fn len(&mut self) -> io::Result<u64>;
+    fn size(&mut self) -> io::Result<u64>;
 
     /// Reads from `offset` on, at most as much as fits, perhaps less; 0 only at the end.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
@@ -89,7 +89,7 @@ impl Tail for File {
 }
 
 impl Source for File {
-    fn len(&mut self) -> io::Result<u64> {
+    fn size(&mut self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
 

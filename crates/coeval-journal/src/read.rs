@@ -148,8 +148,11 @@ struct End {
     closed: bool,
 }
 
-/// The record at `at`, if a whole one stands there: its kind, its length, the synced place and the message.
-fn record(window: &mut Window, salt: u64, at: u64) -> io::Result<Option<(Kind, usize, (u64, &[u8]))>> {
+/// What a record is, the length of its payload, the synced place it tells, and its message.
+type Record<'a> = (Kind, usize, (u64, &'a [u8]));
+
+/// The record at `at`, if a whole one stands there.
+fn record(window: &mut Window, salt: u64, at: u64) -> io::Result<Option<Record<'_>>> {
     let Some(head) = window.get(at, RECORD_HEAD)?.and_then(Head::parse) else { return Ok(None) };
     let payload = window.get(at + RECORD_HEAD as u64, head.length)?;
     let opened = payload.and_then(|payload| head.open(salt, at, payload));
@@ -190,7 +193,7 @@ struct Window {
 
 impl Window {
     fn new(mut source: Box<dyn Source>) -> io::Result<Self> {
-        let len = source.len()?;
+        let len = source.size()?;
         Ok(Self { source, len, buffer: Vec::new(), start: 0 })
     }
 

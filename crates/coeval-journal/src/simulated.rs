@@ -77,7 +77,7 @@ impl SimDisk {
             let mut from = file.synced;
             while from < file.bytes.len() {
                 let to = (from - from % SECTOR + SECTOR).min(file.bytes.len());
-                if rng.next_u64() % 4 == 0 {
+                if rng.next_u64().is_multiple_of(4) {
                     file.bytes[from..to].fill(0);
                 }
                 from = to;
@@ -160,7 +160,7 @@ struct SimSource {
 }
 
 impl Source for SimSource {
-    fn len(&mut self) -> io::Result<u64> {
+    fn size(&mut self) -> io::Result<u64> {
         Ok(self.bytes.len() as u64)
     }
 
@@ -169,7 +169,7 @@ impl Source for SimSource {
         state.reads += 1;
         let rest = self.bytes.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
         // Every third read is a short one.
-        let most = if state.reads % 3 == 0 { into.len().min(7) } else { into.len() };
+        let most = if state.reads.is_multiple_of(3) { into.len().min(7) } else { into.len() };
         let count = rest.len().min(most);
         into[..count].copy_from_slice(&rest[..count]);
         Ok(count)

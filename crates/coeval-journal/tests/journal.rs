@@ -59,7 +59,7 @@ fn journal(disk: &SimDisk, count: u64, every: u64) -> Writer<SimDisk> {
     let mut writer = Writer::new(disk.clone(), Path::new(PATH), &header()).unwrap();
     for n in 1..=count {
         write_batch(&mut writer, 1, n).unwrap();
-        writer.settle(n % every == 0).unwrap();
+        writer.settle(n.is_multiple_of(every)).unwrap();
     }
     writer
 }
@@ -156,7 +156,7 @@ fn a_new_file_takes_the_place_of_the_old_whole_or_not_at_all() {
         writer.settle(true).unwrap();
         let before = disk.clone();
         assert_eq!(batches(&before, Path::new(PATH), OnDamage::Refuse).unwrap().len(), 5);
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             writer.append(2, None, &1_u64.to_be_bytes()).unwrap();
             writer.append(2, Some(1), &1_u64.to_be_bytes()).unwrap();
             assert_eq!(writer.settle(false).unwrap(), Some((2, 1)));
@@ -164,7 +164,7 @@ fn a_new_file_takes_the_place_of_the_old_whole_or_not_at_all() {
         drop(writer);
         disk.crash(&mut rng);
         let back = batches(&disk, Path::new(PATH), OnDamage::Refuse).unwrap();
-        assert_eq!(back.len(), if seed % 2 == 0 { 1 } else { 5 }, "seed {seed}");
+        assert_eq!(back.len(), if seed.is_multiple_of(2) { 1 } else { 5 }, "seed {seed}");
     }
 }
 

@@ -47,6 +47,12 @@ pub enum IdentityError {
         /// Its permission bits.
         mode: u32,
     },
+    /// These are not the bytes of a private key.
+    #[error("this is not the secret of an identity: {why}")]
+    Unusable {
+        /// What is wrong with them.
+        why: String,
+    },
     /// The system's random source failed.
     #[error("the operating system gave no random bytes for a new identity")]
     Random,
@@ -103,6 +109,19 @@ impl Identity {
     /// Whether `signature` is that of `message` by `peer`.
     pub fn verify(peer: PeerId, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, peer.0).verify(message, signature).is_ok()
+    }
+
+    /// The private key, PKCS#8: for keeping it where nobody else can read it.
+    pub fn secret_pkcs8(&self) -> &[u8] {
+        &self.pkcs8
+    }
+
+    /// The identity whose private key is this.
+    ///
+    /// # Errors
+    /// [`IdentityError::Unusable`].
+    pub fn from_secret_pkcs8(pkcs8: &[u8]) -> Result<Self, IdentityError> {
+        Self::from_pkcs8(pkcs8).map_err(|why| IdentityError::Unusable { why })
     }
 
     pub(crate) fn pkcs8(&self) -> &[u8] {

@@ -208,6 +208,10 @@ impl<M: Machine> Pump<M> {
                     self.close(link, Close::from(&reason), reason.to_string(), inputs)
                 }
                 Effect::Dial { node, addresses } => self.dial_node(node, &addresses, inputs),
+                // Whoever opened the log takes these out before they get here.
+                Effect::Log { .. } => {
+                    tracing::error!("a message for the log reached the network: it is lost")
+                }
             }
         }
     }

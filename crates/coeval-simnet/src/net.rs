@@ -590,6 +590,7 @@ impl<M: Machine> Net<M> {
             Effect::Send { link, bytes } => self.send(link, bytes),
             Effect::Datagram { link, bytes } => self.datagram(link, bytes),
             Effect::Close { link, reason } => self.close(link, &reason),
+            Effect::Log { .. } => {}
             Effect::Dial { node, addresses } => {
                 let at = self.now + 2 * self.one_way();
                 self.schedule(at, site, What::Dialed { to: node, addresses });

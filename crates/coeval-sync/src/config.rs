@@ -46,6 +46,15 @@ pub struct Config {
     pub ping_slow: WallDuration,
     /// Most message bytes kept aside for one delta (256 MiB); beyond, it is applied in parts.
     pub staged_bytes: usize,
+    /// Bytes handed to the log's owner and not yet written, above which the log lags (1 MiB).
+    pub log_window: usize,
+    /// A file of the log that is longer than this many times its snapshot, and than `log_floor`, is followed by a new
+    /// one (4).
+    pub log_factor: u64,
+    /// No file of the log shorter than this many bytes is followed by a new one (16 MiB).
+    pub log_floor: u64,
+    /// How long after a failure the log begins a new file (1 s).
+    pub log_retry: WallDuration,
     /// Whether nodes that are learned of are dialed, so that the session becomes a full mesh (true).
     pub mesh: bool,
     /// The world of the session.
@@ -69,6 +78,10 @@ impl Default for Config {
             first_samples: 0,
             ping_slow: WallDuration::from_secs(2),
             staged_bytes: 256 << 20,
+            log_window: 1 << 20,
+            log_factor: 4,
+            log_floor: 16 << 20,
+            log_retry: WallDuration::from_secs(1),
             mesh: true,
             world: 0,
         }

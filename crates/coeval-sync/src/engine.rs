@@ -4,6 +4,7 @@ use crate::dial::Dialer;
 use crate::events::Events;
 use crate::io::{CloseReason, Effect, Input, LinkPeer, Machine, Now};
 use crate::link::{Greeting, Link, Mode};
+use crate::log::Log;
 use crate::members::Members;
 use crate::notice::Notice;
 use crate::parking::Parking;
@@ -39,6 +40,7 @@ pub struct Sync<R> {
     /// Newly parked, to be passed on with the next drain.
     pub(crate) extra: Extra,
     pub(crate) events: Events,
+    pub(crate) log: Option<Log>,
     pub(crate) dialer: Dialer,
     pub(crate) stats: BTreeMap<NodeId, PeerStats>,
     pub(crate) notices: VecDeque<Notice>,
@@ -77,6 +79,7 @@ impl<R: Replica> Sync<R> {
             parking: Parking::default(),
             extra: Extra::default(),
             events: Events::default(),
+            log: None,
             dialer: Dialer::default(),
             stats: BTreeMap::new(),
             notices: VecDeque::new(),
@@ -449,6 +452,7 @@ impl<R: Replica> Sync<R> {
             self.ping_if_due(tag);
         }
         self.retry_events();
+        self.retry_log();
         self.dial_if_due();
     }
 
@@ -461,6 +465,7 @@ impl<R: Replica> Sync<R> {
             self.parked_due(),
             self.events.next(),
             self.dialer.next(),
+            self.log_due(),
         ];
         links.chain(dues.into_iter().flatten()).min()
     }
@@ -495,6 +500,8 @@ impl<R: Replica + Send + std::marker::Sync> Machine for Sync<R> {
                 tracing::debug!(?node, reason, "dial failed");
                 self.dial_failed(node);
             }
+            Input::Logged { file, bytes, durable } => self.on_logged(file, bytes, durable),
+            Input::LogFailed { file, reason } => self.on_log_failed(file, reason),
             Input::Wake => self.applied = true,
             Input::Timer => self.timer(),
         }

@@ -80,6 +80,22 @@ pub enum Input {
         /// Why, in words.
         reason: String,
     },
+    /// The log's owner has written, or relies on, what [`Effect::Log`] handed to it.
+    Logged {
+        /// Which file.
+        file: u64,
+        /// How many message bytes were written.
+        bytes: usize,
+        /// The position of the last mark up to which everything is safe, if that has moved.
+        durable: Option<u64>,
+    },
+    /// The log's owner has given up a file: the engine begins a new one after a while.
+    LogFailed {
+        /// Which file.
+        file: u64,
+        /// Why, in words.
+        reason: String,
+    },
     /// The replica has changes.
     Wake,
     /// The engine's timer is due.
@@ -109,6 +125,17 @@ pub enum Effect {
         link: LinkTag,
         /// Why.
         reason: CloseReason,
+    },
+    /// Append a message to the log; only after [`Sync::open_log`](crate::Sync::open_log). The owner answers with
+    /// [`Input::Logged`] or [`Input::LogFailed`].
+    Log {
+        /// The number of the file, which only rises. A new file begins with a snapshot, and takes the place of the one
+        /// before when its first mark is safe.
+        file: u64,
+        /// The position, if the message is a mark.
+        mark: Option<u64>,
+        /// The message. One allocation is shared with the links it is for.
+        bytes: Bytes,
     },
     /// Try to make a link to a node.
     Dial {

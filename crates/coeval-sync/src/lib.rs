@@ -11,6 +11,8 @@
 //! | [`notice`] | [`Notice`]: what the engine tells its owner |
 //! | [`events`] | [`Event`], [`Target`], [`EventId`], [`EventError`]: events and commands |
 //! | [`stats`] | [`PeerStatus`], [`PeerStats`]: the table of peers and its counters |
+//! | [`log`] | the log: a link that never answers; [`LogStatus`] |
+//! | [`replay`] | [`Replay`]: reading a log back |
 //! | `link` | one link: what is on its way out, what came in and is not applied yet |
 //! | `pump` | the way out: drain, group, encode once, fan out; conflated deltas; snapshots |
 //! | `receive` | the way in: hellos and cursors, deltas staged to their mark, acknowledgements |
@@ -32,17 +34,21 @@ mod dial;
 mod gossip;
 mod graph;
 mod link;
+pub mod log;
 mod members;
 mod parking;
 mod ping;
 mod pump;
 mod receive;
 mod repair;
+pub mod replay;
 
 pub use coeval_wire::Reply;
 pub use config::{Config, SessionTime};
 pub use engine::Sync;
 pub use events::{Event, EventError, EventId, Target};
 pub use io::{CloseReason, Effect, Input, LinkPeer, Machine, Now};
+pub use log::LogStatus;
 pub use notice::{EventNotice, Notice};
+pub use replay::Replay;
 pub use stats::{PeerState, PeerStats, PeerStatus};

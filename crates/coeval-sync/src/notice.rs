@@ -73,6 +73,13 @@ pub enum Notice {
         /// How far ahead the farthest is, nanoseconds.
         ahead: u64,
     },
+    /// The log cannot be written; told once, until it can again.
+    LogFailed {
+        /// Why, in words.
+        reason: String,
+    },
+    /// The log, after a failure, holds everything again.
+    LogRestored,
     /// The four timestamps of an answered ping.
     PingSample {
         /// Who answered.

@@ -32,6 +32,7 @@ struct Group {
     states: Vec<(SlotId, SlotState)>,
     extra: Vec<(SlotId, SlotState)>,
     entries: Vec<Entry>,
+    extra_entries: Vec<Entry>,
 }
 
 /// Links by how a change reaches them.
@@ -45,9 +46,11 @@ impl<R: Replica> Sync<R> {
     /// Whether a link that is not live has room for more.
     pub(crate) fn has_room(&self) -> bool {
         let low = self.config.window / 2;
-        self.links
-            .values()
-            .any(|l| matches!(l.out.mode, Mode::Behind | Mode::Snapshot(_)) && l.out.in_flight <= low)
+        self.log_has_room()
+            || self
+                .links
+                .values()
+                .any(|l| matches!(l.out.mode, Mode::Behind | Mode::Snapshot(_)) && l.out.in_flight <= low)
     }
 
     /// Drains the replica and sends what there is to send.
@@ -57,9 +60,15 @@ impl<R: Replica> Sync<R> {
         for link in self.links.values_mut().filter(|link| link.out.in_flight > self.config.window) {
             link.out.fall_behind();
         }
+        let mut log = self.read_log();
         let drained = self.replica.drain();
+        self.note_log(&drained, &mut log);
         let groups = self.group(drained, &mut reads);
         self.fan_out(groups);
+        if let Some(states) = log {
+            self.log_delta(states);
+        }
+        self.log_pages();
         for (link, states) in reads {
             self.conflated(link, states.into_iter().collect());
         }
@@ -91,9 +100,11 @@ impl<R: Replica> Sync<R> {
         let mut planned: Vec<Rc<[LinkTag]>> =
             drained.changes.iter().map(|change| self.targets(change.origin, &mut targets)).collect();
         keep_whole(&drained.changes, &mut planned);
+        // What is for no link is for the log.
+        let logs = self.log_is_live();
         for (change, all) in drained.changes.into_iter().zip(planned) {
             let live = if all_live { all } else { self.place(&all, change.slot, &change.state, reads) };
-            if !live.is_empty() {
+            if logs || !live.is_empty() {
                 groups.entry(live).or_default().states.push((change.slot, change.state));
             }
         }
@@ -113,9 +124,9 @@ impl<R: Replica> Sync<R> {
         }
         for (origin, entry) in extra.entries {
             let all = self.targets(origin, &mut targets);
-            groups.entry(self.live(&all)).or_default().entries.push(entry);
+            groups.entry(self.live(&all)).or_default().extra_entries.push(entry);
         }
-        groups.retain(|links, _| !links.is_empty());
+        groups.retain(|links, _| logs || !links.is_empty());
         groups
     }
 
@@ -239,26 +250,26 @@ impl<R: Replica> Sync<R> {
     /// Encodes each group once and sends it to all its links, then the mark.
     fn fan_out(&mut self, groups: Groups) {
         let mut marked = BTreeSet::new();
+        let logs = self.log_is_live();
         for (links, group) in groups {
-            for states in [&group.states, &group.extra] {
+            // What is parked is for the links only: it is no part of the state yet.
+            for (states, logs) in [(&group.states, logs), (&group.extra, false)] {
                 for &link in links.iter() {
                     self.define(link, states.iter().map(|(slot, _)| *slot));
                 }
-                for (bytes, count) in self.encode_states(states) {
-                    for &link in links.iter() {
-                        self.stats(link).sent_updates += count;
-                        self.send_bytes(link, bytes.clone());
-                    }
+                if logs {
+                    self.log_define(states.iter().map(|(slot, _)| *slot));
                 }
+                let messages = self.encode_states(states);
+                self.distribute(&links, logs, messages);
             }
-            for (bytes, count) in self.encode_entries(&group.entries) {
-                for &link in links.iter() {
-                    self.stats(link).sent_updates += count;
-                    self.send_bytes(link, bytes.clone());
-                }
+            for (entries, logs) in [(&group.entries, logs), (&group.extra_entries, false)] {
+                let messages = self.encode_entries(entries);
+                self.distribute(&links, logs, messages);
             }
             marked.extend(links.iter().copied());
         }
+        self.log_drained();
         let position = self.replica.position();
         if let Ok(bytes) = Frame::from(Mark { position, caught_up: false }).encode() {
             for link in marked {
@@ -267,6 +278,19 @@ impl<R: Replica> Sync<R> {
                     link.out.marked = position;
                     link.out.marks += 1;
                 }
+            }
+        }
+    }
+
+    /// Sends messages, with how many updates each holds, to links and the log.
+    fn distribute(&mut self, links: &[LinkTag], logs: bool, messages: Vec<(Bytes, u64)>) {
+        for (bytes, count) in messages {
+            if logs {
+                self.log_message(&bytes);
+            }
+            for &link in links {
+                self.stats(link).sent_updates += count;
+                self.send_bytes(link, bytes.clone());
             }
         }
     }
@@ -342,7 +366,7 @@ impl<R: Replica> Sync<R> {
     }
 
     /// Delta messages of states, each about a chunk long, with how many states each holds.
-    fn encode_states(&mut self, states: &[(SlotId, SlotState)]) -> Vec<(Bytes, u64)> {
+    pub(crate) fn encode_states(&mut self, states: &[(SlotId, SlotState)]) -> Vec<(Bytes, u64)> {
         let mut out = Vec::new();
         let mut rest = states;
         while !rest.is_empty() {
@@ -367,7 +391,7 @@ impl<R: Replica> Sync<R> {
     }
 
     /// Messages of entries, each about a chunk long, with how many entries each holds.
-    fn encode_entries(&mut self, entries: &[Entry]) -> Vec<(Bytes, u64)> {
+    pub(crate) fn encode_entries(&mut self, entries: &[Entry]) -> Vec<(Bytes, u64)> {
         let mut out = Vec::new();
         let mut rest = entries;
         while !rest.is_empty() {
@@ -385,7 +409,7 @@ impl<R: Replica> Sync<R> {
         out
     }
 
-    fn unsent(&mut self, message: String) {
+    pub(crate) fn unsent(&mut self, message: String) {
         tracing::warn!(message, "not sent");
         self.notices.push_back(Notice::Error { node: self.me.node, message });
     }

@@ -132,6 +132,14 @@ impl Hub {
                     "writes wait at a peer: their stamps are ahead of session time"
                 );
             }
+            Notice::LogFailed { reason } => {
+                tracing::error!("{reason}; what is written now would not survive this program's end");
+                self.tell(&PeerEvent::JournalFailed { reason });
+            }
+            Notice::LogRestored => {
+                tracing::info!("the journal holds everything again");
+                self.tell(&PeerEvent::JournalRestored);
+            }
             Notice::Error { node, message } => tracing::warn!(?node, "{message}"),
             Notice::PingSample { .. } => {}
         }

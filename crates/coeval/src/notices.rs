@@ -43,6 +43,14 @@ pub enum PeerEvent {
         /// The stamp.
         stamp: Stamp,
     },
+    /// The journal cannot be written: the disk is full, say. The session goes on without it, and `flush` says so. A new
+    /// file is tried again and again, with everything in it. Told once, until it works again.
+    JournalFailed {
+        /// Which journal, and why.
+        reason: String,
+    },
+    /// The journal, after it had failed, holds everything again.
+    JournalRestored,
     /// Session wall time was stepped forward here, because this peer was far behind the session. Sim time moved along:
     /// [`ClockChanges`](crate::ClockChanges) tells how.
     ClockStepped {

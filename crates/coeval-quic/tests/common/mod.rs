@@ -122,6 +122,7 @@ impl Machine for Flood {
                 return self.pour(link);
             }
             Input::DialFailed { node, reason } => self.seen.lock().dial_failed.push((node, reason)),
+            Input::Logged { .. } | Input::LogFailed { .. } => panic!("the driver keeps no log"),
             Input::Wake => self.seen.lock().wakes += 1,
             Input::Timer => {
                 assert!(self.next_tick.is_some_and(|at| at <= now.mono), "a timer never fires early");

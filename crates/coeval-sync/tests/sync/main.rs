@@ -2,6 +2,7 @@
 mod converge;
 mod events;
 mod links;
+mod log;
 mod members;
 mod repair;
 mod world;

@@ -24,6 +24,8 @@ pub(crate) struct Program {
     pub(crate) replica: Arc<PlainReplica>,
     pub(crate) id: NodeId,
     pub(crate) notices: Vec<Notice>,
+    /// What was handed to the log: file, position of a mark, message.
+    pub(crate) logged: Vec<(u64, Option<u64>, Bytes)>,
     pub(crate) up: bool,
     pub(crate) observer: bool,
     /// Whether it takes messages from its links.
@@ -151,6 +153,7 @@ impl World {
             replica,
             id,
             notices: Vec::new(),
+            logged: Vec::new(),
             up: true,
             observer,
             reading: true,
@@ -351,6 +354,7 @@ impl World {
     fn carry_out(&mut self, n: usize, effect: Effect) {
         match effect {
             Effect::Send { link, bytes } => self.transmit(n, link, bytes),
+            Effect::Log { file, mark, bytes } => self.programs[n].logged.push((file, mark, bytes)),
             Effect::Datagram { link, bytes } => {
                 let (wire, end) = (link.0 / 2, link.0 as usize % 2);
                 for _ in 0..[0, 1, 1, 1, 1, 1, 1, 1, 2][self.rng.random_range(0..9)] {
