@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use coeval_faults::{Fault, active};
+
 use crate::sync::{AtomicU64, Once, Ordering};
 
 /// Bits per word.
@@ -59,7 +61,11 @@ impl DirtyBits {
     pub fn mark(&self, index: u32) {
         let (number, word) = locate(index as usize / BITS);
         let chunk = self.chunk(number);
-        chunk.words[word].fetch_or(1 << (index as usize % BITS), Ordering::SeqCst);
+        let bit = 1 << (index as usize % BITS);
+        if active(Fault::DirtyBitSkipped) && chunk.words[word].load(Ordering::Relaxed) & bit != 0 {
+            return;
+        }
+        chunk.words[word].fetch_or(bit, Ordering::SeqCst);
         let (summary, bit) = (&chunk.summary[word / BITS], 1 << (word % BITS));
         if summary.load(Ordering::SeqCst) & bit == 0 {
             summary.fetch_or(bit, Ordering::SeqCst);
@@ -74,13 +80,10 @@ impl DirtyBits {
         each_bit(self.present.load(Ordering::SeqCst), |number| {
             let Some(chunk) = self.chunks[number].get() else { return };
             for (group, summary) in chunk.summary.iter().enumerate() {
-                each_bit(summary.swap(0, Ordering::SeqCst), |bit| {
+                each_bit(take(summary), |bit| {
                     let word = group * BITS + bit;
                     let first_index = (first_word(number) + word) * BITS;
-                    each_bit(
-                        chunk.words[word].swap(0, Ordering::SeqCst),
-                        |bit| f((first_index + bit) as u32),
-                    );
+                    each_bit(take(&chunk.words[word]), |bit| f((first_index + bit) as u32));
                 });
             }
         });
@@ -128,6 +131,17 @@ impl fmt::Debug for DirtyBits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DirtyBits").field("is_empty_hint", &self.is_empty_hint()).finish_non_exhaustive()
     }
+}
+
+/// Swaps the bits of a word out.
+#[inline]
+fn take(word: &AtomicU64) -> u64 {
+    if active(Fault::DirtyBitsCleared) {
+        let bits = word.load(Ordering::SeqCst);
+        word.store(0, Ordering::SeqCst);
+        return bits;
+    }
+    word.swap(0, Ordering::SeqCst)
 }
 
 /// The chunk of a word, and the word's place in it.

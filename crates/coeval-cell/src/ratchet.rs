@@ -1,5 +1,7 @@
 //! The ratchet: a counter that only climbs.
 
+use coeval_faults::{Fault, active};
+
 use crate::sync::{AtomicU64, Ordering};
 
 /// A monotone counter, shared by all threads of a peer: the memory of its hybrid clock.
@@ -47,7 +49,9 @@ impl Ratchet {
     /// Climbs to `to`, unless it stands there or higher: every later tick is above `to`.
     #[inline]
     pub fn raise(&self, to: u64) {
-        if self.get() < to {
+        if self.get() < to && active(Fault::ClockSetNotRaised) {
+            self.value.store(to, Ordering::Relaxed);
+        } else if self.get() < to {
             self.value.fetch_max(to, Ordering::Relaxed);
         }
     }

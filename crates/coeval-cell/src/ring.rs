@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use coeval_faults::{Fault, active};
+
 use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock, spin_loop};
 
 /// A cell that holds the newest samples of one parameter, each a fixed number of `u64` words.
@@ -165,7 +167,9 @@ impl RingCell {
         let published = self.head.load(Ordering::Relaxed) >> 1;
         self.head.store(published << 1 | 1, Ordering::Release);
         // No word may be seen before the announcement.
-        fence(Ordering::Release);
+        if !active(Fault::RingFenceMissing) {
+            fence(Ordering::Release);
+        }
         published + 1
     }
 
@@ -222,6 +226,9 @@ impl CellWriter<'_> {
             self.cell.width
         );
         let number = self.cell.begin();
+        if active(Fault::RingPublishedEarly) {
+            self.cell.finish(number);
+        }
         self.cell.fill(number, words);
         self.cell.finish(number);
     }

@@ -7,10 +7,12 @@
 //! Each model names the mutations of the code that it was seen to catch. To keep it that way: the thread that loom runs
 //! first (the one of the model itself) writes, and whoever only looks is spawned. loom remembers one last access of an
 //! atomic; if a look came first, the writer's own look at the same atomic would hide it from the writer's store, and
-//! loom would never try the two the other way round.
+//! loom would never try the two the other way round. Some mutations stay in the code, to be put in by the tests at the
+//! end: each must make a model fail.
 #![cfg(coeval_loom)]
 
 use coeval_cell::{DirtyBits, Doorbell, Ratchet, RingCell};
+use coeval_faults::{Fault, with};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::thread::{self, JoinHandle};
@@ -346,4 +348,37 @@ fn ratchet_ticks_are_above_what_was_read() {
         assert!(tick > 2 && !others.contains(&tick), "{tick} and {others:?}");
         assert_eq!(ratchet.get(), tick.max(others[1]));
     });
+}
+
+/// Puts a fault in and runs a model; the test passes when the model fails, with the words of its own assertion.
+macro_rules! caught {
+    ($($test:ident: $fault:ident by $model:ident saying $words:literal;)*) => {
+        $(
+            #[test]
+            #[should_panic(expected = $words)]
+            fn $test() {
+                with(Fault::$fault, $model);
+            }
+        )*
+
+        /// The simulator lists the faults of the atomics as found by these tests.
+        #[test]
+        fn every_fault_of_the_atomics_has_a_model_that_catches_it() {
+            let of_atomics = Fault::ALL.iter().copied().filter(|fault| fault.is_of_atomics());
+            let caught = [$((Fault::$fault, stringify!($test)),)*];
+            for fault in of_atomics {
+                let test = format!("mutant_{}", fault.name().replace([' ', ','], "_").replace("__", "_"));
+                assert!(caught.contains(&(fault, &test)), "{fault:?} needs a test called {test}");
+            }
+        }
+    };
+}
+
+caught! {
+    mutant_dirty_bit_skipped_on_a_plain_load: DirtyBitSkipped by dirty_last_value_is_seen saying "left == right";
+    mutant_dirty_bits_read_then_cleared: DirtyBitsCleared by dirty_last_value_is_seen saying "left: 1";
+    mutant_ring_cell_published_before_its_slot_is_written: RingPublishedEarly by ring_number_brings_its_words saying "left: 1";
+    mutant_ring_cell_written_without_a_fence: RingFenceMissing by ring_lapped_reader_notices saying "left: [";
+    mutant_doorbell_set_without_a_fence: BellFenceMissing by doorbell_loses_no_wake saying "nobody wakes";
+    mutant_hybrid_clock_set_instead_of_raised: ClockSetNotRaised by ratchet_ticks_are_above_what_was_read saying "2 and [";
 }

@@ -4,6 +4,7 @@
 //! resolved here instead: what a later operation overwrites is dropped. `set a/b; remove a` leaves a floor at `a`;
 //! `set k=1; set k=2` leaves 2; `set a=1; set a/b=2` leaves a floor at `a` and a leaf at `a/b`.
 use crate::{Life, NodeState, Op, SlotKey, SlotState};
+use coeval_faults::{Fault, active};
 use coeval_time::Stamp;
 use coeval_value::{EntityId, Key, Leaf, Path, SIM_ENTITY, SampleMeta, Value};
 use std::collections::BTreeMap;
@@ -150,6 +151,9 @@ impl Draft {
     }
 
     fn drop_below(&mut self, path: &Path) {
+        if active(Fault::BatchNotNormal) {
+            return;
+        }
         let below = (Bound::Excluded(path), Bound::Unbounded);
         let gone: Vec<Path> = self
             .nodes

@@ -1,4 +1,5 @@
 //! The joinable fragments that replicas exchange. Each joins by pointwise maximum (creation: minimum).
+use coeval_faults::{Fault, active};
 use coeval_time::{Edit, EditId, Stamp};
 use coeval_value::{EntityId, Leaf, Path, Value};
 use std::sync::Arc;
@@ -143,6 +144,17 @@ impl SlotState {
             Self::Node(node) => node.newest(),
         }
     }
+}
+
+/// Whether `leaf` replaces the leaf of stamp `held` at the same path: the newer stamp wins.
+#[inline]
+pub fn replaces(leaf: &Leaf, held: Stamp, value: impl FnOnce() -> Option<Leaf>) -> bool {
+    let tie = leaf.stamp.hlc == held.hlc && leaf.stamp != held;
+    if tie && active(Fault::EqualStampsTieByValue) {
+        let words = |leaf: &Leaf| format!("{:?}", leaf.value);
+        return value().is_none_or(|value| words(leaf) > words(&value));
+    }
+    leaf.stamp > held
 }
 
 /// The least of two stamps, where [`Stamp::NONE`] is "unknown".

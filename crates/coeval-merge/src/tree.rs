@@ -21,6 +21,8 @@
 //! Stamps of leaves that show are *not* written into the ancestors' kinds; `K` is derived. So a cell may publish a
 //! newer leaf over one that shows without telling the tree.
 use crate::NodeState;
+use crate::state::replaces;
+use coeval_faults::{Fault, active};
 use coeval_time::{Incarnation, Stamp};
 use coeval_value::{Leaf, Path, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -281,7 +283,7 @@ impl<L: LeafStore> Tree<L> {
 
     /// Lets the nearest ancestor that can still use it remember `stamp` in its kind.
     fn fold_up(&mut self, ancestors: &[Path], stamp: Stamp, touched: &mut BTreeSet<Path>) {
-        if stamp.is_none() {
+        if stamp.is_none() || active(Fault::KindFromSurvivors) {
             return;
         }
         for depth in (0..ancestors.len()).rev() {
@@ -444,12 +446,14 @@ fn settle_node<L: LeafStore>(
     veiled: bool,
 ) -> Below {
     let mut folded = Stamp::NONE;
-    node.kind = node.kind.max(below.folded);
+    if !active(Fault::KindFromSurvivors) {
+        node.kind = node.kind.max(below.folded);
+    }
     let mut candidate = None;
     if let Some(state) = arriving {
         node.kind = node.kind.max(state.kind);
         node.floor = node.floor.max(state.floor);
-        candidate = state.leaf.as_ref().filter(|l| l.stamp > node.leaf.stamp());
+        candidate = state.leaf.as_ref().filter(|l| replaces(l, node.leaf.stamp(), || node.leaf.leaf()));
     }
     let written_below = node.kind.max(below.written);
     let base = gate.max(node.floor);
@@ -457,7 +461,8 @@ fn settle_node<L: LeafStore>(
         node.freeze(veiled);
     }
     let best = candidate.map_or(Stamp::NONE, |l| l.stamp).max(node.leaf.stamp());
-    let shows = !best.is_none() && best >= base && best > written_below;
+    let reaches = best >= base && !(active(Fault::ClearBeatsItsBatch) && best == gate);
+    let shows = !best.is_none() && reaches && best > written_below;
     if shows {
         if let Some(leaf) = candidate {
             node.leaf.write(leaf.clone());
@@ -471,7 +476,7 @@ fn settle_node<L: LeafStore>(
     }
     let held = node.leaf.stamp();
     if node.kind < gate.max(node.floor).max(held) {
-        if !shows {
+        if !shows && !active(Fault::PrunedWithoutFolding) {
             folded = folded.max(node.kind);
         }
         node.kind = Stamp::NONE;

@@ -15,8 +15,9 @@ use crate::names::Names;
 use crate::pump::PumpState;
 use crate::slot::{Pending, Slot};
 use crate::watch::Watches;
+use coeval_faults::{Fault, active};
 use coeval_merge::{Life, NodeState, Refusal, SlotKey, Tree};
-use coeval_time::Clock;
+use coeval_time::{Clock, Stamp};
 use coeval_value::path::MAX_KEYS;
 use coeval_value::words::MAX_INLINE_WORDS;
 use coeval_value::{EntityId, Key, Path, SIM_ENTITY, Value};
@@ -187,6 +188,9 @@ impl Core {
         state: &NodeState,
         by: Pending,
     ) -> Result<Joined, Refusal> {
+        if active(Fault::DeletionLoses) && state.newest() > inner.life.deleted {
+            self.bring_back(node, inner);
+        }
         match node.phase() {
             Phase::Deleted => {
                 self.hub.counters.after_deletion.fetch_add(1, Ordering::Relaxed);
@@ -286,6 +290,28 @@ impl Core {
             node.cells.store(Arc::default());
         }
         self.refresh_name(node, inner);
+    }
+
+    /// Forgets that an entity was deleted: what no replica does, unless a fault is put in.
+    fn bring_back(&self, node: &Arc<EntityNode>, inner: &mut Inner) {
+        if node.phase() == Phase::Deleted {
+            inner.life.deleted = Stamp::NONE;
+            self.tombstones.fetch_sub(1, Ordering::Relaxed);
+            self.enter_phase(node, inner, if inner.life.is_live() { Phase::Alive } else { Phase::Unknown });
+            self.hub.mark(node.life_slot());
+        }
+    }
+
+    /// Forgets entities that were deleted a while ago: what no replica does, unless a fault is put in.
+    pub(crate) fn forget_old_tombstones(&self) {
+        let old = (self.hub.now)().as_nanos().saturating_sub(2_000_000_000);
+        for slot in (0..self.slots.len()).filter_map(|number| self.slots.get(number)) {
+            let mut inner = slot.entity.inner.lock();
+            if slot.key.path.is_none() && !inner.life.deleted.is_none() && inner.life.deleted.hlc < old {
+                inner.life.created = Stamp::NONE;
+                self.bring_back(&slot.entity, &mut inner);
+            }
+        }
     }
 
     /// Brings the index of names up to date with the entity's `name`.

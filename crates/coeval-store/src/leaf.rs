@@ -2,6 +2,7 @@
 use crate::cell::{Cell, EXCLUSIVE, LEAF, MAP, SHOWN, payload};
 use crate::hub::Hub;
 use crate::layout::Header;
+use coeval_merge::state::replaces;
 use coeval_merge::{LeafStore, Visibility};
 use coeval_time::Stamp;
 use coeval_value::Leaf;
@@ -26,12 +27,12 @@ impl LeafStore for CellLeaf {
     fn write(&mut self, leaf: Leaf) -> bool {
         let mut words: Words = [0; MAX_INLINE_WORDS];
         let header = Header::new(leaf.stamp, &leaf.meta, &self.hub.epochs);
-        let payload = payload(leaf.value, &mut words);
         let mut writer = self.cell.lock();
         // Fast writers may have been here since the tree looked.
-        if self.cell.stamp() >= leaf.stamp {
+        if !replaces(&leaf, self.cell.stamp(), || self.cell.leaf(&self.hub)) {
             return false;
         }
+        let payload = payload(leaf.value, &mut words);
         let count = payload.words();
         if self.cell.fits(count) {
             self.cell.publish(&mut writer, header, payload, &self.hub);

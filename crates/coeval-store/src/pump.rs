@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::entity::{EntityNode, Phase};
 use crate::slot::Slot;
 use crate::watch::ChangeKind;
+use coeval_faults::{Fault, active};
 use coeval_merge::digest;
 use coeval_merge::{
     Change, Digest, Drained, Entry, NodeState, Origin, SlotId, SlotKey, SlotState, replica::bucket_of,
@@ -89,6 +90,9 @@ impl Core {
     /// Takes all that changed since the last drain. The next change after the call began rings the bell again.
     pub(crate) fn drain(&self) -> Drained {
         let _all_or_nothing = self.batch.write();
+        if active(Fault::TombstonesDropped) {
+            self.forget_old_tombstones();
+        }
         let mut pump = self.pump.lock();
         // Before the bits are taken: a change that comes too late for this drain must wake the pump for the next.
         self.hub.bell.begin_idle();
@@ -142,7 +146,9 @@ impl Core {
         wanted.insert(node.life_slot(), digest::of_life(node.id, &inner.life));
         for &number in inner.paths.slots.iter().chain([&node.life_slot()]) {
             if let Some(slot) = self.slots.get(number) {
-                let new = wanted.remove(&number).unwrap_or_default();
+                let before = slot.pump.lock().digest;
+                let gone = if active(Fault::DigestOverHidden) { before } else { Digest::default() };
+                let new = wanted.remove(&number).unwrap_or(gone);
                 let old = std::mem::replace(&mut slot.pump.lock().digest, new);
                 pump.replace(node, old, new);
             }

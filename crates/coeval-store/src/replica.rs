@@ -6,6 +6,8 @@ use crate::events::StoreEvent;
 use crate::layout::Header;
 use crate::slot::{Pending, Slot, behind};
 use crate::store::Store;
+use coeval_faults::{Fault, active};
+use coeval_merge::state::replaces;
 use coeval_merge::{
     Applied, Digest, Drained, Entry, EntryBody, LinkTag, NodeState, Origin, Refusal, Replica, Scan, SlotId,
     SlotKey, SlotState, SlotSummary,
@@ -29,6 +31,9 @@ impl Replica for Store {
 
     fn register(&self, newest: Stamp) {
         let hub = &self.core.hub;
+        if active(Fault::ClockRaisedAfterPublishing) {
+            return;
+        }
         // Own stamps come back all the time, but never before they were issued.
         if newest.writer == hub.incarnation
             && newest.hlc > hub.hybrid.latest()
@@ -82,6 +87,9 @@ impl Replica for Store {
                 Ok(true) => applied.changed += 1,
                 _ => applied.superseded += 1,
             }
+        }
+        if let (true, Some(newest)) = (active(Fault::ClockRaisedAfterPublishing), newest) {
+            _ = core.hub.hybrid.observe(newest);
         }
         applied
     }
@@ -251,7 +259,7 @@ fn publish_if_newer(cell: &Cell, core: &Core, leaf: &Leaf) -> Option<bool> {
     if writer.status() & (LIVE | INDEXED) != LIVE || !cell.fits(payload.words()) {
         return None;
     }
-    if cell.stamp() >= leaf.stamp {
+    if !replaces(leaf, cell.stamp(), || cell.leaf(&core.hub)) {
         return Some(false);
     }
     cell.publish(&mut writer, header, payload, &core.hub);

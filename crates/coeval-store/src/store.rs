@@ -94,6 +94,12 @@ impl Store {
         self.core.clock.context(self.now())
     }
 
+    /// The highest reading of the hybrid clock so far, issued or taken in: every later stamp of this store is above it. A
+    /// program that opens again with this as its `stamp_floor` never loses to its own past.
+    pub fn latest_stamp(&self) -> u64 {
+        self.core.hub.hybrid.latest()
+    }
+
     /// The bounds it was made with.
     pub fn limits(&self) -> &Limits {
         &self.core.hub.limits

@@ -11,6 +11,7 @@ use crate::Sync;
 use crate::codec;
 use crate::notice::{EventNotice, Notice};
 use bytes::Bytes;
+use coeval_faults::{Fault, active};
 use coeval_merge::{LinkTag, Replica};
 use coeval_time::{MonoTime, SimTime, WallDuration};
 use coeval_value::{EntityId, NodeId, Value};
@@ -332,8 +333,8 @@ impl<R: Replica> Sync<R> {
         // What the sender will not send again is acknowledged, or was dropped when this node was lost.
         let expected = self.events.expected.entry(from).or_insert(event.first);
         *expected = (*expected).max(event.first);
-        if event.seq == *expected {
-            *expected += 1;
+        if event.seq == *expected || active(Fault::EventsTwice) {
+            *expected = (*expected).max(event.seq + 1);
             self.deliver(from, event.payload);
         }
         let seq = self.events.expected.get(&from).map_or(0, |expected| expected - 1);

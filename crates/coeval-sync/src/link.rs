@@ -2,6 +2,7 @@
 use crate::io::LinkPeer;
 use crate::ping::Pinging;
 use crate::repair::Repair;
+use coeval_faults::{Fault, active};
 use coeval_merge::{Entry, SlotId, SlotState};
 use coeval_time::{EditId, MonoTime};
 use coeval_wire::Frame;
@@ -164,6 +165,7 @@ impl Outgoing {
     /// Whether all up to `position` was acknowledged, `now` being the last drained position.
     pub(crate) fn has_acked(&self, position: u64, now: u64) -> bool {
         let idle = self.mode == Mode::Live && self.marks_acked >= self.marks && position <= now;
-        self.past.is_some_and(|mark| self.marks_acked >= mark) && (self.acked >= position || idle)
+        let past = self.past.is_some_and(|mark| self.marks_acked >= mark);
+        (past || active(Fault::FlushBeforeRepair)) && (self.acked >= position || idle)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Whether a fragment counts depends on its stamp and on session time alone, so all replicas agree on it once the time
 //! has come. A node state is a join of writes; each of its parts is judged by its own stamp.
+use coeval_faults::{Fault, active};
 use coeval_merge::{Entry, Life, LinkTag, NodeState, SlotId, SlotState};
 use coeval_time::{Incarnation, Stamp, WallTime};
 use std::collections::BTreeMap;
@@ -87,7 +88,7 @@ impl Parking {
         per_author: usize,
     ) -> Split {
         let mut out = Split::default();
-        let near = |stamp: Stamp| stamp.hlc <= limit.as_nanos();
+        let near = |stamp: Stamp| active(Fault::FarFutureAdopted) || stamp.hlc <= limit.as_nanos();
         for (slot, state) in states {
             if near(newest(&state)) {
                 out.newest = out.newest.max(newest(&state));
@@ -99,7 +100,7 @@ impl Parking {
                 out.newest = out.newest.max(newest(&state));
                 out.states.push((slot, state));
             }
-            if let Some(state) = later {
+            if let Some(state) = later.filter(|_| !active(Fault::ParkedByArrival)) {
                 let key = (newest(&state), u64::from(slot.0) << 1);
                 if self.keep(key, link, Parked::State(slot, state.clone()), per_author, limit, &mut out) {
                     out.parked.push((slot, state));
@@ -110,7 +111,7 @@ impl Parking {
             if near(entry.id.stamp) {
                 out.newest = out.newest.max(entry.id.stamp);
                 out.entries.push(entry);
-            } else {
+            } else if !active(Fault::ParkedByArrival) {
                 let key = (entry.id.stamp, u64::from(entry.id.index) << 1 | 1);
                 if self.keep(key, link, Parked::Entry(entry.clone()), per_author, limit, &mut out) {
                     out.parked_entries.push(entry);

@@ -11,6 +11,7 @@ use crate::codec;
 use crate::link::Mode;
 use crate::notice::Notice;
 use bytes::Bytes;
+use coeval_faults::{Fault, active};
 use coeval_merge::{Change, Drained, Entry, LinkTag, Origin, Replica, SlotId, SlotState};
 use coeval_time::{Incarnation, Stamp};
 use coeval_value::{NodeId, Value};
@@ -154,13 +155,14 @@ impl<R: Replica> Sync<R> {
                 (_, Some(read)) => {
                     read.insert(slot, state.clone());
                 }
+                (Mode::Behind, None) if active(Fault::SlowLinkDrops) => {}
                 (Mode::Behind, None) => {
                     if !link.out.dirty.insert(slot) {
                         self.stats(tag).conflated += 1;
                     }
                 }
                 (Mode::Snapshot(next), None) => {
-                    if slot < next {
+                    if slot < next && !active(Fault::SnapshotMissesWrites) {
                         link.out.dirty.insert(slot);
                     }
                 }
@@ -237,6 +239,9 @@ impl<R: Replica> Sync<R> {
         let me = self.me.node;
         if source == Some(node) || self.me.observer {
             return false;
+        }
+        if active(Fault::ForwardedToAll) {
+            return true;
         }
         let graph = self.members.graph();
         let root = graph.node_of(author).filter(|root| *root != me && graph.distances(me).contains_key(root));
@@ -424,7 +429,7 @@ fn delta(states: &[(SlotId, SlotState)]) -> Result<Bytes, String> {
 /// Lets what one batch wrote go to the same links. Parts of it differ in origin when one of them was also changed by
 /// someone else; the links of either then get all.
 fn keep_whole(changes: &[Change], planned: &mut [Rc<[LinkTag]>]) {
-    let mut differ = planned.windows(2).any(|pair| pair[0] != pair[1]);
+    let mut differ = planned.windows(2).any(|pair| pair[0] != pair[1]) && !active(Fault::TornByForwarding);
     while std::mem::take(&mut differ) {
         let mut of: BTreeMap<Stamp, BTreeSet<LinkTag>> = BTreeMap::new();
         for (change, links) in changes.iter().zip(&*planned) {

@@ -3,8 +3,10 @@ use crate::Sync;
 use crate::codec;
 use crate::link::{Greeting, Link, Mode};
 use crate::notice::Notice;
+use coeval_faults::{Fault, active};
 use coeval_merge::{Entry, LinkTag, Origin, Replica, SlotId, SlotState};
 use coeval_time::Stamp;
+use coeval_value::NodeId;
 use coeval_wire::frame::{Ack, Delta, Hello, Mark, Want};
 
 /// Most numbers of a peer that are kept.
@@ -36,7 +38,13 @@ impl<R: Replica> Sync<R> {
         let presented = mine.empty || mine.cursor.is_some();
         let equal = (mine.empty || hello.digest == mine.digest).then_some(*then);
         self.notices.push_back(Notice::LinkUp { link: tag, node });
-        if hello.empty {
+        if let Some(since) = self.remembered(node).filter(|_| active(Fault::CursorKeptBySender)) {
+            let slots = self.slots_since(since);
+            self.start(tag, Mode::Behind, since, true);
+            if let Some(link) = self.links.get_mut(&tag) {
+                link.out.dirty = slots.into_iter().collect();
+            }
+        } else if hello.empty {
             self.start(tag, Mode::Snapshot(SlotId(0)), 0, true);
         } else if let Some(since) = known.max(equal) {
             let slots = self.slots_since(since);
@@ -52,6 +60,13 @@ impl<R: Replica> Sync<R> {
         }
         self.applied = true;
         Ok(())
+    }
+
+    /// What the machine of `node` acknowledged in its life before, whose link was not missed yet. Nobody may rely on it: only
+    /// a fault does.
+    fn remembered(&self, node: NodeId) -> Option<u64> {
+        let before = |link: &&Link| link.peer.node.peer == node.peer && link.peer.node != node;
+        self.links.values().filter(before).map(|link| link.out.acked).max()
     }
 
     fn start(&mut self, tag: LinkTag, mode: Mode, entries_since: u64, caught_up: bool) {
@@ -104,7 +119,8 @@ impl<R: Replica> Sync<R> {
             }
         }
         link.inc.staged_bytes += delta.states.len();
-        let apply = link.inc.staged_bytes > self.config.staged_bytes;
+        let eager = active(Fault::TornAtReceiver) || (active(Fault::PagesBeforeMark) && !link.inc.complete);
+        let apply = eager || link.inc.staged_bytes > self.config.staged_bytes;
         let mut ask = Vec::new();
         for number in &missing {
             if link.inc.asked.len() < MAX_ASKED && link.inc.asked.insert(*number) {
@@ -146,7 +162,7 @@ impl<R: Replica> Sync<R> {
     pub(crate) fn reached(&mut self, tag: LinkTag, position: u64) {
         let Some(link) = self.links.get_mut(&tag) else { return };
         link.inc.reached = link.inc.reached.max(position);
-        if link.inc.complete {
+        if link.inc.complete || active(Fault::CursorBeforeApply) {
             let cursor = self.cursors.entry(link.peer.node.incarnation).or_default();
             *cursor = (*cursor).max(position);
         }

@@ -12,6 +12,7 @@ use crate::Sync;
 use crate::codec;
 use crate::link::Mode;
 use crate::pump::stamps_in;
+use coeval_faults::{Fault, active};
 use coeval_merge::{Digest, LinkTag, Replica, SlotId, SlotKey, SlotState, SlotSummary, replica::bucket_of};
 use coeval_time::{EditId, MonoTime, Stamp, WallDuration};
 use coeval_value::{EntityId, SIM_ENTITY};
@@ -341,7 +342,7 @@ impl<R: Replica> Sync<R> {
     /// Adds what was drained since position `began` in one batch with what is about to be sent: it came too late to be
     /// compared in this round, and the batch must not be torn.
     fn with_fresh_mates(&self, slots: &mut Vec<SlotId>, began: u64) {
-        if slots.is_empty() || self.replica.position() == began {
+        if slots.is_empty() || self.replica.position() == began || active(Fault::TornByRepair) {
             return;
         }
         let mut rest: Vec<(SlotId, SlotState)> = Vec::new();
@@ -405,6 +406,9 @@ impl<R: Replica> Sync<R> {
 /// earlier must not tear it.
 fn with_mates(found: &Suspects, chosen: &mut BTreeSet<(Side, u32)>) {
     let mut stamps: BTreeSet<Stamp> = BTreeSet::new();
+    if active(Fault::TornByRepair) {
+        return;
+    }
     let mut fresh: Vec<(Side, u32)> = chosen.iter().copied().collect();
     while !fresh.is_empty() && chosen.len() < found.len() {
         let more = fresh.iter().filter_map(|cell| found.get(cell)).flat_map(|(stamps, _)| *stamps);

@@ -4,6 +4,7 @@ use crate::fold::{self, EditError, Fold};
 use crate::segment::{Segment, Timeline, WaitingStop};
 use crate::{Context, Edit, EditId, Genesis, SessionId, SimTime, WallTime};
 use arc_swap::ArcSwap;
+use coeval_faults::{Fault, active};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -242,6 +243,8 @@ impl Clock {
         let mut inner = self.inner.lock();
         let moved = inner.advance(now);
         let now = inner.seen;
+        let late = Edit { at: edit.at.max(now), ..*edit };
+        let edit = if active(Fault::LateEditAtArrival) { &late } else { edit };
         let (before, generation) = (inner.fold.segment_at(now).point(now), inner.generation(now));
         let fresh = inner.fold.insert(edit);
         if !matches!(fresh, Ok(true)) {

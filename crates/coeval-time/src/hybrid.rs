@@ -4,6 +4,7 @@
 //! into the nanoseconds: a stamp that ties with what is known is simply one nanosecond later.
 use crate::{Incarnation, Stamp, WallDuration, WallTime};
 use coeval_cell::Ratchet;
+use coeval_faults::{Fault, active};
 
 /// How far ahead of session time a stamp may be and still count at once. An operation further ahead is *parked* until
 /// it is due, so that one wrong clock cannot hold a key against everyone. The same at every peer of every session.
@@ -37,6 +38,7 @@ impl HybridClock {
     /// # Errors
     /// [`StampError::Overflow`] if `floor` is at the end of the range.
     pub fn new(writer: Incarnation, floor: u64) -> Result<Self, StampError> {
+        let floor = if active(Fault::ClockResetOnRestart) { 0 } else { floor };
         let last = Ratchet::new(admit(floor)?);
         Ok(Self { writer, last })
     }

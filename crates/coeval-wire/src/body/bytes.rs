@@ -1,5 +1,6 @@
 //! Reading and writing the smallest parts: bytes, varints, floats. Every read is checked against what is there.
 use super::{BODY_VERSION, BodyError, MAX_BODY};
+use coeval_faults::{Fault, active};
 use coeval_value::LimitError;
 
 /// A place in a body.
@@ -69,7 +70,8 @@ pub(super) fn put_blob(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 pub(super) fn put_f64s(out: &mut Vec<u8>, floats: &[f64]) {
-    floats.iter().for_each(|v| out.extend_from_slice(&v.to_bits().to_le_bytes()));
+    let whole = |v: f64| if active(Fault::NanCanonicalized) && v.is_nan() { f64::NAN } else { v };
+    floats.iter().for_each(|v| out.extend_from_slice(&whole(*v).to_bits().to_le_bytes()));
 }
 
 impl<'a> Reader<'a> {
