@@ -2,15 +2,15 @@
 mod common;
 
 use coeval_merge::{LinkTag, Replica};
-use coeval_store::{Param, Snapshot, Store};
+use coeval_store::{ChangeKind, Param, PathFilter, ReadError, Snapshot, Store, Watch, WatchFilter};
 use coeval_time::{Stamp, WallTime};
 use coeval_value::{EntityId, Path, Value};
 use common::{config, deliver, entity, path};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -251,4 +251,110 @@ fn many_threads_making_the_same_name_make_one() {
     }
     assert!(a.poll_events().is_empty());
     assert_eq!(a.apply(LinkTag(1), Vec::new(), Vec::new()).changed, 0);
+}
+
+/// Resolves handles, uses them, and goes on using them after their entity was deleted.
+fn hold(store: &Store, stop: &AtomicBool, known: &Mutex<Vec<EntityId>>, seed: u64) {
+    let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    let mut held: Vec<(EntityId, Param<i64>)> = Vec::new();
+    let mut dead = 0;
+    until(stop, || {
+        let ids = known.lock().expect("no panic").clone();
+        let id = ids[rng.random_range(0..ids.len())];
+        match store.param::<i64>(id, &path("v")) {
+            Ok(handle) => held.push((id, handle)),
+            Err(error) => assert!(!store.exists(id), "{error}"),
+        }
+        let (id, handle) = &held[rng.random_range(0..held.len())];
+        _ = handle.set(store.context(), rng.random());
+        if matches!(handle.get(store.context()), Err(ReadError::Deleted { .. })) {
+            dead += 1;
+            assert!(!store.exists(*id), "a handle says that it was deleted, the store that it exists");
+            assert!(handle.set(store.context(), 7).is_err(), "a write to what is deleted");
+            let again = handle.get(store.context());
+            assert!(matches!(again, Err(ReadError::Deleted { .. })), "deleted, then {again:?}");
+            assert!(store.param::<i64>(*id, &path("v")).is_err(), "a new handle to what is deleted");
+        }
+    });
+    assert!(dead > 0, "no handle outlived its entity: the test shows nothing");
+}
+
+/// Follows a watch: each entity comes once and goes once. Those that are there at the end.
+fn follow(watch: &Watch, there: &mut BTreeSet<EntityId>, gone: &mut BTreeSet<EntityId>) {
+    let polled = watch.poll();
+    assert!(!polled.overflowed);
+    for (key, kind) in polled.changes.into_iter().filter(|(key, _)| key.path.is_none()) {
+        match kind {
+            ChangeKind::Created => {
+                assert!(!gone.contains(&key.entity), "told of again after it was gone");
+                assert!(there.insert(key.entity), "told of twice");
+            }
+            ChangeKind::Removed => {
+                assert!(there.remove(&key.entity), "went without having come");
+                gone.insert(key.entity);
+            }
+            ChangeKind::Changed => {}
+        }
+    }
+}
+
+#[test]
+fn handles_held_while_their_entities_are_deleted_never_come_back() {
+    let (a, b) = (store(2), store(3));
+    let known = Mutex::new(vec![entity(1)]);
+    let deleted = Mutex::new(BTreeSet::new());
+    a.create_entity(a.context(), entity(1), None).expect("create");
+    let make = |stop: &AtomicBool| {
+        let mut n = 1;
+        until(stop, || {
+            n += 1;
+            a.create_entity(a.context(), entity(n), None).expect("create");
+            a.set(a.context(), entity(n), &path("v"), 1).expect("write");
+            known.lock().expect("no panic").push(entity(n));
+            // So few that the others keep up.
+            thread::sleep(Duration::from_micros(300));
+        });
+    };
+    let delete = |stop: &AtomicBool| {
+        let rng = &mut ChaCha8Rng::seed_from_u64(5);
+        until(stop, || {
+            let ids = known.lock().expect("no panic").clone();
+            let id = ids[rng.random_range(0..ids.len())];
+            if id != entity(1) && b.exists(id) && b.delete_entity(b.context(), id).is_ok() {
+                deleted.lock().expect("no panic").insert(id);
+            }
+            thread::sleep(Duration::from_micros(300));
+        });
+    };
+    let look = |stop: &AtomicBool| {
+        until(stop, || {
+            let before = deleted.lock().expect("no panic").clone();
+            let snapshot = b.snapshot();
+            assert!(before.iter().all(|id| snapshot.entity(*id).is_none()), "deleted, and in a snapshot");
+        });
+    };
+    let watch = b.watch(WatchFilter { entity: None, paths: PathFilter::All });
+    let ends = Mutex::new((BTreeSet::new(), BTreeSet::new()));
+    let watching = |stop: &AtomicBool| {
+        let (there, gone) = &mut *ends.lock().expect("no panic");
+        until(stop, || follow(&watch, there, gone));
+    };
+    hammer(
+        700,
+        &[
+            &make,
+            &delete,
+            &look,
+            &watching,
+            &|stop| hold(&a, stop, &known, 1),
+            &|stop| hold(&b, stop, &known, 2),
+            &|stop| until(stop, || exchange(&a, &b)),
+        ],
+    );
+    settle(&a, &b);
+    let (mut there, mut gone) = ends.into_inner().expect("no panic");
+    follow(&watch, &mut there, &mut gone);
+    let living: BTreeSet<EntityId> = b.snapshot().entities().map(|(id, _)| id).collect();
+    assert_eq!(there, living);
+    assert!(deleted.into_inner().expect("no panic").is_disjoint(&living));
 }

@@ -19,6 +19,7 @@
 //! * **An entity deleted while another peer streams to it comes back.** Never, on any peer; the streamer's writes are
 //!   refused as soon as it has heard: `coeval-merge::cases::an_entity_deleted_while_flying_never_comes_back`,
 //!   `coeval-store::cases::an_entity_deleted_while_flying_never_comes_back`,
+//!   `coeval-store::stress::handles_held_while_their_entities_are_deleted_never_come_back`,
 //!   `coeval-simnet::cases::an_entity_deleted_while_it_is_streamed_never_comes_back`,
 //!   `integration-tests::processes::an_entity_deleted_while_it_flies_never_comes_back`.
 //! * **Two writers of two fields overwrite each other.** Both fields survive, also at one instant:
@@ -167,6 +168,10 @@
 //! * **Joining overwrites.** `integration-tests::sessions::a_joiner_overwrites_nothing_with_what_it_would_start_with`.
 //! * **The session ends with its host.** `coeval-sync::members::joiners_need_one_address_and_the_session_outlives_its_host`,
 //!   `integration-tests::processes::a_mesh_outlives_the_kill_of_its_host`.
+//! * **What was acknowledged is lost with its author.** While processes are killed, stopped, cut off and cut in two, what
+//!   one that lives on acknowledged survives, no deleted entity comes back, and no event comes twice:
+//!   `integration-tests::soak::nothing_acknowledged_is_lost_by_processes_under_torture`.
+//! * **A full disk under the log ends a peer.** `coeval-cli::session::a_full_disk_under_the_log_does_not_end_a_peer`.
 //! * **A link resumes with everything, or with a gap.** `coeval-sync::links::known_cursor_resumes_with_what_follows`,
 //!   `coeval-sync::links::cursor_of_an_unfinished_repair_skips_nothing`.
 //! * **A lost message is lost.** Digests find and mend the difference:

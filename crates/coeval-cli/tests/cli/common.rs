@@ -27,10 +27,15 @@ impl Drop for Running {
 impl Running {
     /// Starts the command and follows its standard output.
     pub(crate) fn start(invite: Option<&str>, arguments: &[&str]) -> Self {
+        Self::start_logging_to(Stdio::inherit(), invite, arguments)
+    }
+
+    /// As [`start`](Self::start), with standard error going to `log`.
+    pub(crate) fn start_logging_to(log: Stdio, invite: Option<&str>, arguments: &[&str]) -> Self {
         let mut child = command(invite, arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(log)
             .spawn()
             .expect("the command starts");
         let output = child.stdout.take().expect("its output is piped");

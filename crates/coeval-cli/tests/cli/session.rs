@@ -245,6 +245,18 @@ fn logs_go_to_files_and_never_to_standard_output() {
     assert!(!std::fs::read_to_string(&written[0]).expect("the log").is_empty());
 }
 
+/// Saying that the log cannot be written must not go where it cannot be written: that panicked on the I/O thread.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_under_the_log_does_not_end_a_peer() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+    let mut host = Running::start_logging_to(full.into(), None, &["host", "--name", "sandbox", "-vv"]);
+    let invite = host.line();
+    json(&invite, &["set", "probe/mass", "5.0", "--create"]);
+    assert_eq!(json(&invite, &["get", "probe/mass"])["value"], json!(5.0));
+    assert_eq!(host.interrupt(), Some(0));
+}
+
 #[test]
 fn the_schema_is_json() {
     let schema: serde_json::Value = serde_json::from_str(&coeval(None, &["schema"]).ok()).expect("JSON");
