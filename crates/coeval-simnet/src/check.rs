@@ -1,49 +1,78 @@
-//! What must hold: by name, at any time, and as one reader of one replica sees it.
-use coeval_store::{Shown, Snapshot, Store};
-use coeval_time::{Stamp, WallTime};
-use coeval_value::{EntityId, NodeId, Path};
-use std::collections::{BTreeMap, BTreeSet};
+//! What must hold: by name, with when it is checked.
+//!
+//! | check | when | what must hold |
+//! |---|---|---|
+//! | `StampsGoOn` | anytime | The stamp that a reader sees at a path never goes back. |
+//! | `WritersReadTheirWrites` | anytime | What a thread wrote is what its replica holds. |
+//! | `WritesAfterReadsWin` | anytime | What a thread writes is newer than all it could read. |
+//! | `BatchesAreWhole` | anytime | Snapshots and receivers that have caught up hold all or none of a batch. |
+//! | `HybridClockGoesOn` | anytime | Each stamp of a node is above all it issued before. |
+//! | `StampsAreUnique` | anytime | No stamp and no incarnation is used twice. |
+//! | `DeletedStaysDeleted` | anytime | What was deleted is never seen again, and not written to. |
+//! | `SessionTimeGoesOn` | anytime | Session wall time never goes back. |
+//! | `PeersUnderstandEachOther` | anytime | No frame of one honest engine is an error to another. |
+//! | `MeshConverges` | eventually | Within 90 s after faults stop, and as much longer as the fastest clock was ahead, all digests are equal, nothing waits, and all are present to all. |
+//! | `ReplicasShowTheReplay` | finally | Every replica shows what replaying the surviving batches in stamp order shows. |
+//! | `DigestsAreRight` | finally | Kept digests are those of a plain replica after the same batches. |
+//! | `AcknowledgedSurvives` | finally | What a living node acknowledged, or its living author wrote, is there. |
+//! | `ClocksAgree` | finally | Sim time is the same everywhere, to the nanosecond, at any wall instant, and as the edits fold. |
+//! | `EventsArriveOnce` | finally | Events arrive once and in order at those who were present when they were sent, and at no one else. |
+//! | `EqualIsQuiet` | finally | Equal replicas exchange root digests and nothing else. |
+//! | `FlushReturns` | finally | At rest, every neighbor has acknowledged everything. |
+//! | `UpdatesArriveOnce` | finally | In steady state each update reaches each peer about once: at most 1.1 copies. |
+//! | `NothingIsRefused` | finally | Nothing that an honest node wrote was refused. |
+//! | `RunsRepeat` | finally | The same seed gives the same run. |
+use coeval_value::NodeId;
 use std::fmt;
 
-/// The invariants of a mesh.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Check {
-    /// At any time: the stamp that a reader sees at a path never goes back.
-    StampsGoOn,
-    /// At any time: what a thread wrote is what its replica holds.
-    WritersReadTheirWrites,
-    /// At any time: snapshots of a replica that has caught up hold all or none of a batch.
-    BatchesAreWhole,
-    /// At any time: each stamp of a node is above all it issued before.
-    HybridClockGoesOn,
-    /// At any time: what was deleted is never seen again, and not written to.
-    DeletedStaysDeleted,
-    /// At any time: session wall time never goes back.
-    SessionTimeGoesOn,
-    /// At any time: no frame of one honest engine is an error to another.
-    PeersUnderstandEachOther,
-    /// Eventually: when faults stop, all digests become equal, nothing waits, and all are present to all.
-    MeshConverges,
-    /// Finally: every replica shows what replaying the surviving batches in stamp order shows.
-    ReplicasShowTheReplay,
-    /// Finally: kept digests are those of a plain replica after the same batches.
-    DigestsAreRight,
-    /// Finally: what a living node acknowledged, or its living author wrote, is there.
-    AcknowledgedSurvives,
-    /// Finally: sim time is the same everywhere, to the nanosecond, at any wall instant, and as the edits fold.
-    ClocksAgree,
-    /// Finally: events arrive once and in order at those who were present when they were sent, and at no one else.
-    EventsArriveOnce,
-    /// Finally: equal replicas exchange root digests and nothing else.
-    EqualIsQuiet,
-    /// Finally: at rest, every neighbor has acknowledged everything.
-    FlushReturns,
-    /// Finally: in steady state each update reaches each peer about once.
-    UpdatesArriveOnce,
-    /// Finally: nothing that an honest node wrote was refused.
-    NothingIsRefused,
-    /// The same seed gives the same run.
-    RunsRepeat,
+/// When a check is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// While faults go on.
+    Anytime,
+    /// When faults stop.
+    Eventually,
+    /// At the end.
+    Finally,
+}
+
+/// Makes the checks, and the table of them, from one list.
+macro_rules! checks {
+    ($($name:ident $when:ident $promise:literal;)*) => {
+        /// The invariants of a mesh. The table is at the head of this file.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Check {
+            $(#[doc = $promise] $name,)*
+        }
+
+        impl Check {
+            /// All of them: when they are checked, and what must hold.
+            pub const ALL: &[(Self, When, &'static str)] = &[$((Self::$name, When::$when, $promise),)*];
+        }
+    };
+}
+
+checks! {
+    StampsGoOn Anytime "The stamp that a reader sees at a path never goes back.";
+    WritersReadTheirWrites Anytime "What a thread wrote is what its replica holds.";
+    WritesAfterReadsWin Anytime "What a thread writes is newer than all it could read.";
+    BatchesAreWhole Anytime "Snapshots and receivers that have caught up hold all or none of a batch.";
+    HybridClockGoesOn Anytime "Each stamp of a node is above all it issued before.";
+    StampsAreUnique Anytime "No stamp and no incarnation is used twice.";
+    DeletedStaysDeleted Anytime "What was deleted is never seen again, and not written to.";
+    SessionTimeGoesOn Anytime "Session wall time never goes back.";
+    PeersUnderstandEachOther Anytime "No frame of one honest engine is an error to another.";
+    MeshConverges Eventually "Within 90 s after faults stop, and as much longer as the fastest clock was ahead, all digests are equal, nothing waits, and all are present to all.";
+    ReplicasShowTheReplay Finally "Every replica shows what replaying the surviving batches in stamp order shows.";
+    DigestsAreRight Finally "Kept digests are those of a plain replica after the same batches.";
+    AcknowledgedSurvives Finally "What a living node acknowledged, or its living author wrote, is there.";
+    ClocksAgree Finally "Sim time is the same everywhere, to the nanosecond, at any wall instant, and as the edits fold.";
+    EventsArriveOnce Finally "Events arrive once and in order at those who were present when they were sent, and at no one else.";
+    EqualIsQuiet Finally "Equal replicas exchange root digests and nothing else.";
+    FlushReturns Finally "At rest, every neighbor has acknowledged everything.";
+    UpdatesArriveOnce Finally "In steady state each update reaches each peer about once: at most 1.1 copies.";
+    NothingIsRefused Finally "Nothing that an honest node wrote was refused.";
+    RunsRepeat Finally "The same seed gives the same run.";
 }
 
 /// A broken invariant.
@@ -67,72 +96,17 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The paths that are only ever written together, in one batch: each at its own entity, or below one.
-#[derive(Clone, Debug, Default)]
-pub struct Twins(pub Vec<(EntityId, Path)>);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What a reader of one replica has seen.
-#[derive(Debug, Default)]
-pub struct Witness {
-    shown: BTreeMap<(EntityId, Path), Stamp>,
-    deleted: BTreeSet<EntityId>,
-    session: WallTime,
-    /// The paths whose batches must be whole.
-    twins: Twins,
-}
-
-impl Witness {
-    /// A witness that knows which paths are written together.
-    pub fn new(twins: Twins) -> Self {
-        Self { twins, ..Self::default() }
-    }
-
-    /// Session wall time, read again; what is wrong with it.
-    pub fn session_time(&mut self, now: WallTime) -> Option<String> {
-        let before = std::mem::replace(&mut self.session, now);
-        (now < before).then(|| format!("went from {before} back to {now}"))
-    }
-
-    /// An entity was deleted here.
-    pub fn deleted(&mut self, entity: EntityId) {
-        self.deleted.insert(entity);
-    }
-
-    /// Takes a snapshot and compares it with all before. `whole`: batches must not be torn.
-    pub fn look(&mut self, store: &Store, whole: bool) -> Vec<Violation> {
-        let snapshot = store.snapshot();
-        let node = None;
-        let mut found = Vec::new();
-        for (entity, view) in snapshot.entities() {
-            if self.deleted.contains(&entity) {
-                let detail = format!("{entity} is shown again");
-                found.push(Violation { check: Check::DeletedStaysDeleted, node, detail });
-            }
-            for (path, shown) in &view.parameters {
-                let Shown::Leaf(leaf) = shown else { continue };
-                let last = self.shown.entry((entity, path.clone())).or_default();
-                if leaf.stamp < *last {
-                    let detail = format!("{entity} {path} went from {last:?} back to {:?}", leaf.stamp);
-                    found.push(Violation { check: Check::StampsGoOn, node, detail });
-                }
-                *last = leaf.stamp;
-            }
-        }
-        for &(entity, _) in self.shown.keys() {
-            if store.is_deleted(entity) {
-                self.deleted.insert(entity);
-            }
-        }
-        self.shown.retain(|(entity, _), _| !self.deleted.contains(entity));
-        found.extend(self.torn(&snapshot).filter(|_| whole));
-        found
-    }
-
-    fn torn(&self, snapshot: &Snapshot) -> Option<Violation> {
-        let stamp = |(entity, path): &(EntityId, Path)| snapshot.leaf(*entity, path).map(|leaf| leaf.stamp);
-        let stamps: Vec<Option<Stamp>> = self.twins.0.iter().map(stamp).collect();
-        let differ = stamps.windows(2).any(|pair| pair[0] != pair[1]);
-        let detail = format!("what is written together has the stamps {stamps:?}");
-        differ.then_some(Violation { check: Check::BatchesAreWhole, node: None, detail })
+    #[test]
+    fn the_table_in_the_docs_lists_every_check() {
+        let rows = Check::ALL.iter().map(|(check, when, promise)| {
+            format!("//! | `{check:?}` | {} | {promise} |", format!("{when:?}").to_lowercase())
+        });
+        let table: Vec<&str> =
+            include_str!("check.rs").lines().filter(|line| line.starts_with("//! | `")).collect();
+        assert_eq!(rows.collect::<Vec<_>>(), table);
     }
 }

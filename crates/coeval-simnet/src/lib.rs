@@ -2,16 +2,18 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`net`] | [`Net`](net::Net): links with delay, jitter, loss, duplication, reordering, bandwidth, partitions; crashes and restarts |
+//! | [`net`] | [`Net`](net::Net): links with delay, jitter, loss, duplication, reordering, bandwidth, partitions; what was done is counted by [`FaultKind`](net::FaultKind) |
 //! | [`timepiece`] | [`Timepiece`](timepiece::Timepiece): a machine's monotonic clock, OS clock and session wall time, wrong on purpose |
 //! | [`program`] | [`Program`](program::Program): a real store under a real engine, as a [`Machine`](coeval_sync::Machine) of the network |
-//! | [`mesh`] | [`Mesh`](mesh::Mesh): programs in a topology; writes, crashes, restarts; when it is at rest |
+//! | [`mesh`] | [`Mesh`](mesh::Mesh): programs in a layout; writes, crashes, leaves, restarts; when it is at rest |
 //! | [`ledger`] | [`Ledger`](ledger::Ledger): every batch that was taken, and what replaying them shows |
 //! | [`workload`] | [`Workload`](workload::Workload): seeded operations of every kind |
-//! | [`scenario`] | [`Scenario`](scenario::Scenario): all that is done to a mesh, made from one seed |
-//! | [`check`] | [`Check`](check::Check): the invariants by name, and those that hold at any time |
+//! | [`scenario`] | [`Scenario`](scenario::Scenario): all that is done to a mesh, made from one seed, as [`Action`](scenario::Action)s |
+//! | [`check`] | [`Check`](check::Check): **the table of invariants** |
+//! | [`witness`] | what a reader of one replica finds at any time |
 //! | [`finals`] | what must hold at rest |
 //! | [`run`] | [`run`](run::run): one seed from its first link to its verdict |
+//! | [`shrink`] | a failing scenario made small |
 pub mod check;
 pub mod finals;
 pub mod ledger;
@@ -20,5 +22,7 @@ pub mod net;
 pub mod program;
 pub mod run;
 pub mod scenario;
+pub mod shrink;
 pub mod timepiece;
+pub mod witness;
 pub mod workload;

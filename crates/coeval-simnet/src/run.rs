@@ -2,7 +2,7 @@
 use crate::check::{Check, Violation};
 use crate::finals;
 use crate::mesh::{Mesh, Topology};
-use crate::net::{Conditions, Faults, Site};
+use crate::net::{Conditions, FaultKind, Faults, Site};
 use crate::program::{Program, Story};
 use crate::scenario::{Action, Options, Scenario};
 use crate::workload::Workload;
@@ -53,12 +53,8 @@ pub fn run(seed: u64, options: Options) -> Outcome {
     perform(&Scenario::new(seed, options), None)
 }
 
-/// Runs the scenario of a seed and tells all that happens.
-pub fn tell(seed: u64, options: Options) -> Outcome {
-    perform(&Scenario::new(seed, options), Some(Story::default()))
-}
-
-fn perform(scenario: &Scenario, story: Option<Story>) -> Outcome {
+/// Runs a scenario; with `story`, everything that happens is told there.
+pub fn perform(scenario: &Scenario, story: Option<Story>) -> Outcome {
     let mut run = Run::new(scenario, story);
     run.faults(scenario);
     run.finish(scenario)
@@ -77,11 +73,13 @@ impl Run {
         workload.wild_clock = scenario.wild_clock;
         let mut mesh = Mesh::new(scenario.seed, scenario.plan.clone(), workload.twins());
         mesh.story = story;
-        for site in 0..scenario.founders {
-            mesh.open(site);
-        }
+        let sites = scenario.plan.sites();
+        let founders = sites.iter().filter(|site| **site < scenario.founders).count().max(1);
+        sites.iter().take(founders).for_each(|site| mesh.open(*site));
         let tended = mesh.net.now().as_nanos();
-        workload.begin(&mut mesh, 0);
+        if let Some(&first) = mesh.writers().first() {
+            workload.begin(&mut mesh, first);
+        }
         Self { mesh, workload, tended }
     }
 
@@ -96,8 +94,9 @@ impl Run {
     }
 
     fn faults(&mut self, scenario: &Scenario) {
-        for &(at, action) in &scenario.actions {
+        for &(number, at, action) in &scenario.actions {
             self.pass(at);
+            self.mesh.reseed(scenario.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number as u64);
             self.act(action);
             if self.mesh.rng.random_bool(0.15) {
                 self.mesh.look();
@@ -112,21 +111,28 @@ impl Run {
         }
         match action {
             Action::Operate => {
-                if let Some(&site) = mesh.open_sites().choose(&mut mesh.rng) {
+                if let Some(&site) = mesh.writers().choose(&mut mesh.rng) {
                     self.workload.step(mesh, site);
                 }
             }
-            // Sites open in their order.
-            Action::Join(_) => {
-                let next = mesh.net.len();
-                mesh.open(next);
+            Action::Join(site) => mesh.open(site),
+            Action::Part { inside, both, cut } => mesh.part(|site| inside >> site & 1 == 1, both, cut),
+            Action::Flap { a, b, cut } => {
+                let changed = mesh.net.cut(a, b, cut) | mesh.net.cut(b, a, cut);
+                if cut && changed {
+                    mesh.net.count(FaultKind::Flapped);
+                }
             }
-            Action::Cut(from, to, cut) => mesh.net.cut(from, to, cut),
-            Action::Crash(site) if site < mesh.net.len() && mesh.live().len() > 1 => mesh.crash(site),
-            Action::Restart(site) if site < mesh.net.len() && mesh.program(site).is_none() => mesh.open(site),
-            Action::Pause(site, paused) if site < mesh.net.len() => mesh.net.pause(site, paused),
-            Action::Read(site, reads) if site < mesh.net.len() => mesh.net.read(site, reads),
-            _ => {}
+            Action::Way(from, to, conditions) => mesh.net.set_way(from, to, conditions),
+            Action::Crash(site) if mesh.live().len() > 1 => mesh.crash(site),
+            Action::Leave(site) if mesh.live().len() > 1 => mesh.leave(site),
+            Action::Restart(site) if mesh.net.was_open(site) => mesh.open(site),
+            Action::Pause(site, paused) => mesh.net.pause(site, paused),
+            Action::Read(site, reads) => mesh.net.read(site, reads),
+            Action::StepClock(site, by) => mesh.step_clock(site, by),
+            Action::FreezeClock(site, frozen) => mesh.freeze_clock(site, frozen),
+            Action::Lay(layout) => mesh.lay(layout),
+            Action::Crash(_) | Action::Leave(_) | Action::Restart(_) => {}
         }
     }
 
@@ -180,9 +186,8 @@ impl Run {
         for site in 0..mesh.net.len() {
             mesh.net.pause(site, false);
             mesh.net.read(site, true);
-            if mesh.program(site).is_none() {
-                mesh.open(site);
-            }
+            mesh.freeze_clock(site, false);
+            mesh.open(site);
         }
     }
 
@@ -204,7 +209,8 @@ impl Run {
 
     /// Steady writes at every site; how many copies arrive for each that is needed.
     fn steady(&mut self, scenario: &Scenario) -> Option<f64> {
-        let sites: Vec<Site> = self.mesh.open_sites();
+        let sites: Vec<Site> = self.mesh.writers();
+        let readers = self.mesh.open_sites().len() as u64 - 1;
         let ahead =
             scenario.plan.skews.iter().any(|skew| skew.offset > WallDuration::from_secs(1) && !skew.follows);
         if sites.len() < 2 || ahead {
@@ -225,7 +231,7 @@ impl Run {
             round(self);
         }
         self.mesh.run_for(WallDuration::from_secs(1));
-        let needed = STEADY * sites.len() as u64 * (sites.len() as u64 - 1);
+        let needed = STEADY * sites.len() as u64 * readers;
         Some((received(self) - before) as f64 / needed as f64)
     }
 }

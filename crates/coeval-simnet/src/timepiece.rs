@@ -2,7 +2,7 @@
 use coeval_sync::SessionTime;
 use coeval_time::{MonoTime, Observed, PingSample, SessionWall, WallDuration, WallRole, WallTime};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// What a right OS clock shows at virtual time zero.
 pub const START: WallTime = WallTime::from_nanos(1_700_000_000_000_000_000);
@@ -39,13 +39,18 @@ pub struct Skew {
 pub struct Timepiece {
     virtual_time: VirtualTime,
     skew: Skew,
+    /// By how much the OS clock was set since the program opened, nanoseconds.
+    stepped: AtomicI64,
+    /// What the OS clock shows while it stands still, nanoseconds; 0 while it runs.
+    frozen: AtomicU64,
     session: Option<SessionWall>,
 }
 
 impl Timepiece {
     /// Clocks as wrong as `skew` says; those that follow start as `role`.
     pub fn new(virtual_time: VirtualTime, skew: Skew, role: WallRole) -> Self {
-        let new = Self { virtual_time, skew, session: None };
+        let (stepped, frozen) = (AtomicI64::new(0), AtomicU64::new(0));
+        let new = Self { virtual_time, skew, stepped, frozen, session: None };
         let mono = new.mono();
         let session = skew.follows.then(|| SessionWall::new(mono, new.os(mono), role));
         Self { session, ..new }
@@ -67,8 +72,30 @@ impl Timepiece {
     }
 
     fn os(&self, mono: MonoTime) -> WallTime {
-        let offset = self.skew.offset.as_nanos();
-        START.saturating_add(WallDuration::from_nanos(offset.saturating_add_unsigned(mono.as_nanos())))
+        match self.frozen.load(Ordering::Relaxed) {
+            0 => {
+                let offset = self.skew.offset.as_nanos() + self.stepped.load(Ordering::Relaxed);
+                let since = offset.saturating_add_unsigned(mono.as_nanos());
+                START.saturating_add(WallDuration::from_nanos(since))
+            }
+            frozen => WallTime::from_nanos(frozen),
+        }
+    }
+
+    /// Somebody sets the OS clock.
+    pub fn step(&self, by: WallDuration) {
+        self.stepped.fetch_add(by.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// The OS clock stands still, or runs on as if it never had.
+    pub fn freeze(&self, frozen: bool) {
+        let shows = if frozen { self.os(self.mono()).as_nanos() } else { 0 };
+        self.frozen.store(shows, Ordering::Relaxed);
+    }
+
+    /// Whether session wall time may go back: it is the OS clock, without anything between.
+    pub const fn is_raw(&self) -> bool {
+        self.session.is_none()
     }
 
     /// Session wall time at an instant of the monotonic clock.

@@ -1,8 +1,8 @@
 //! What the threads of the programs do: seeded operations of every kind, on few hot and many cold parameters.
-use crate::check::Twins;
 use crate::ledger::Act;
 use crate::mesh::Mesh;
 use crate::net::Site;
+use crate::witness::Twins;
 use coeval_merge::{EntryBody, Op};
 use coeval_sync::Target;
 use coeval_time::{EditKind, SimDuration, SimTime, WallDuration};

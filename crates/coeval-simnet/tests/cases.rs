@@ -1,12 +1,13 @@
 //! Known faults of systems of this kind, each tried on a mesh of real stores.
 use coeval_merge::{Op, Replica};
-use coeval_simnet::check::{Twins, Violation};
+use coeval_simnet::check::Violation;
 use coeval_simnet::finals;
 use coeval_simnet::mesh::{Mesh, Plan, Topology};
 use coeval_simnet::net::{Conditions, Site};
 use coeval_simnet::timepiece::Skew;
+use coeval_simnet::witness::Twins;
 use coeval_store::WriteError;
-use coeval_sync::{Config, PeerStatus};
+use coeval_sync::PeerStatus;
 use coeval_time::WallDuration;
 use coeval_value::{EntityId, Path, SIM_ENTITY, Value};
 use uuid::Uuid;
@@ -29,7 +30,7 @@ fn entity(n: u128) -> EntityId {
 fn mesh(seed: u64, topology: Topology, skews: Vec<Skew>) -> Mesh {
     let conditions = Conditions { delay: DELAY.as_nanos().unsigned_abs(), ..Conditions::default() };
     let count = skews.len();
-    let plan = Plan { topology, skews, conditions, config: Config::default() };
+    let plan = Plan { skews, conditions, ..Plan::new(topology, count) };
     let mut mesh = Mesh::new(seed, plan, Twins::default());
     (0..count).for_each(|site| mesh.open(site));
     rest(&mut mesh);
@@ -287,12 +288,7 @@ fn what_a_peer_acknowledged_survives_its_author() {
 fn a_flush_does_not_return_before_the_first_repair_is_through() {
     for seed in 0..20 {
         let conditions = Conditions { delay: 50_000_000, jitter: 30_000_000, ..Conditions::default() };
-        let plan = Plan {
-            topology: Topology::Line,
-            skews: vec![Skew::default(); 2],
-            conditions,
-            config: Config::default(),
-        };
+        let plan = Plan { conditions, ..Plan::new(Topology::Line, 2) };
         let mut mesh = Mesh::new(seed, plan, Twins::default());
         (0..2).for_each(|site| mesh.open(site));
         // Both have a world of their own, and go on writing while they get to know each other.

@@ -1,0 +1,56 @@
+//! When a mesh is at rest.
+use super::Mesh;
+use crate::program::Program;
+use coeval_merge::Replica;
+use coeval_time::WallDuration;
+use coeval_value::NodeId;
+use std::collections::BTreeSet;
+
+impl Mesh {
+    /// Why the mesh is not at rest; `None` when all digests are equal, nothing waits, and all are present to all.
+    pub fn unrest(&self) -> Option<String> {
+        let sites = self.live();
+        let programs: Vec<&Program> = sites.iter().filter_map(|site| self.program(*site)).collect();
+        let digest = programs.first()?.store.digest();
+        let nodes: BTreeSet<NodeId> = programs.iter().map(|program| program.node()).collect();
+        for (site, program) in sites.iter().zip(&programs) {
+            let others: BTreeSet<NodeId> = nodes.iter().copied().filter(|n| *n != program.node()).collect();
+            let reason = if !program.is_open() {
+                "it has not found the session's time".to_owned()
+            } else if program.store.digest() != digest {
+                "its digest differs from the first".to_owned()
+            } else if program.is_rung() || !program.unplaced.is_empty() {
+                "its store has changes that were not drained".to_owned()
+            } else if program.sync.parked() > 0 {
+                format!("{} fragments are parked", program.sync.parked())
+            } else if program.present != others {
+                let names =
+                    |set: &BTreeSet<NodeId>| set.iter().map(|n| n.short()).collect::<Vec<_>>().join(", ");
+                format!("present to it: [{}], here: [{}]", names(&program.present), names(&others))
+            } else if program.sync.peers().iter().any(|row| row.in_flight > 0) {
+                "its transport has not taken everything".to_owned()
+            } else if let Some(waiting) =
+                program.sent.iter().find_map(|event| event.waits(program, &programs))
+            {
+                waiting
+            } else {
+                continue;
+            };
+            return Some(format!("site {site} ({}): {reason}", program.node().short()));
+        }
+        None
+    }
+
+    /// Runs until the mesh is at rest, for at most `bound`; what is still astir then.
+    pub fn settle(&mut self, bound: WallDuration) -> Option<String> {
+        let end = self.net.now().saturating_add(bound);
+        loop {
+            self.tend();
+            self.run_for(WallDuration::from_millis(250));
+            let unrest = self.unrest();
+            if unrest.is_none() || self.net.now() >= end {
+                return unrest;
+            }
+        }
+    }
+}
