@@ -286,7 +286,7 @@ impl Mesh {
         }
     }
 
-    /// The greatest group of sites that know each other, and one site of each other group.
+    /// The greatest group of writers that know each other, and one site of each other group.
     fn strangers(&self, up: &[Site]) -> (Vec<Site>, Vec<Site>) {
         let knows: BTreeMap<Site, BTreeSet<NodeId>> = up
             .iter()
@@ -298,16 +298,21 @@ impl Mesh {
         let node = |site: &Site| self.program(*site).map(Program::node).unwrap_or_default();
         let acquainted = |a: &Site, b: &Site| knows[a].contains(&node(b)) || knows[b].contains(&node(a));
         let mut groups: Vec<Vec<Site>> = Vec::new();
-        for site in up {
+        // Nobody gets to know anyone through who only reads.
+        let (readers, writers): (Vec<_>, Vec<_>) =
+            up.iter().copied().partition(|site| self.plan.observers.contains(site));
+        for site in &writers {
             let (mine, others): (Vec<_>, Vec<_>) =
                 groups.into_iter().partition(|group| group.iter().any(|other| acquainted(site, other)));
             groups = others;
             groups.push(mine.into_iter().flatten().chain([*site]).collect());
         }
         groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+        let lonely = readers.into_iter().filter(|site| !writers.iter().any(|other| acquainted(site, other)));
+        let lonely: Vec<Site> = lonely.collect();
         let mut groups = groups.into_iter();
         let first = groups.next().unwrap_or_default();
-        (first, groups.filter_map(|group| group.first().copied()).collect())
+        (first, groups.filter_map(|group| group.first().copied()).chain(lonely).collect())
     }
 
     fn is_linked(&self, a: Site, b: Site) -> bool {
