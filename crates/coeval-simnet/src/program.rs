@@ -208,9 +208,11 @@ impl Program {
         self.violations.push(Violation { check, node: Some(self.node()), detail });
     }
 
-    /// Sums of what the engine counted, over all peers: repair rounds, fragments repaired, sent, received, superseded.
+    /// Sums of what the engine counted, over all peers that are here: repair rounds, fragments repaired, sent, received,
+    /// superseded. (Rows of those that left go after a while.)
     pub fn totals(&self) -> [u64; 5] {
-        let rows = self.sync.peers();
+        let mut rows = self.sync.peers();
+        rows.retain(|row| self.present.contains(&row.node));
         let sum = |count: fn(&coeval_sync::PeerStats) -> u64| rows.iter().map(|row| count(&row.stats)).sum();
         [
             sum(|s| s.repairs),

@@ -80,11 +80,11 @@ impl Workload {
         }
     }
 
-    /// A write of one value to an existing parameter of its own, for measuring traffic.
+    /// A write of one value to a parameter of its own, of an entity that is always there, for measuring traffic.
     pub fn steady(&self, mesh: &mut Mesh, site: Site) {
         let path = Path::parse(&format!("steady/{site}")).expect("a path");
         let value = Value::UInt(mesh.operations);
-        let op = Op::Set { entity: self.entities[0], path, value };
+        let op = Op::Set { entity: SIM_ENTITY, path, value };
         _ = mesh.write(site, vec![(op, false)], None);
     }
 
