@@ -1,6 +1,7 @@
 //! The machine that the I/O thread runs: nothing until the session's facts are known, the replication engine then.
 use crate::gate::Gate;
 use crate::hub::Hub;
+use crate::journal::{Desk, Holding};
 use crate::notices::PeerEvent;
 use coeval_merge::Replica;
 use coeval_quic::MonoClock;
@@ -34,6 +35,9 @@ pub(crate) struct Engine {
     learned: u64,
     /// Whether this peer joined, so that it adopts the session's time before it settles.
     joining: bool,
+    /// Whether it came with a world of its own: then it takes time from whom it dialed, known to it or not.
+    returning: bool,
+    journal: Option<Desk>,
 }
 
 impl Engine {
@@ -44,7 +48,45 @@ impl Engine {
         wall: Arc<SessionWall>,
         joining: bool,
     ) -> Self {
-        Self { sync: None, me, reachable: false, gate, hub, wall, clock: None, learned: 0, joining }
+        let (sync, clock, journal) = (None, None, None);
+        let (reachable, learned, returning) = (false, 0, false);
+        Self { sync, me, reachable, gate, hub, wall, clock, learned, joining, returning, journal }
+    }
+
+    /// Gives it a journal to keep; `returning` if one was there.
+    #[must_use]
+    pub(crate) fn with_journal(mut self, journal: Option<Desk>, returning: bool) -> Self {
+        (self.journal, self.returning) = (journal, returning);
+        self
+    }
+
+    /// Tells where this peer's socket is bound.
+    pub(crate) fn bound_at(&mut self, address: std::net::SocketAddr) {
+        if let Some(journal) = &mut self.journal {
+            journal.bound_at(address);
+        }
+    }
+
+    /// How the journal stands to what was written up to a position; `None` without one.
+    pub(crate) fn journal_holding(&mut self, target: u64) -> Option<Holding> {
+        let name = self.journal.as_ref()?.name();
+        let status = self.with_sync(|sync| sync.log_status());
+        let holds = status.as_ref().is_some_and(|status| status.durable >= Some(target));
+        let failing = status.map_or(Some(format!("{name} was not begun")), |status| status.failing);
+        Some(Holding { name, holds, failing })
+    }
+
+    /// Gives the journal what is for it, and the engine what the journal answers.
+    fn keep(&mut self, effects: &mut Vec<Effect>, now: Now, rng: &mut dyn RngCore) {
+        let Some(journal) = &self.journal else { return };
+        loop {
+            journal.take(effects);
+            let answers = journal.answers();
+            let Some(sync) = self.sync.as_mut().filter(|_| !answers.is_empty()) else { return };
+            for answer in answers {
+                effects.extend(sync.handle(answer, now, rng));
+            }
+        }
     }
 
     /// The replication engine; `None` before the session is known.
@@ -56,7 +98,12 @@ impl Engine {
             let session_wall = Box::new(move |mono: MonoTime| wall.at(mono));
             let first_samples = if self.joining { JOIN_SAMPLES } else { 0 };
             let config = Config { first_samples, lost_after: LOST_AFTER_LINK, ..Config::default() };
-            self.sync = Some(Sync::new(store, self.me.clone(), session_wall, config));
+            let mut sync = Sync::new(store, self.me.clone(), session_wall, config);
+            let me = self.me.node.incarnation;
+            if self.journal.as_mut().is_some_and(|journal| journal.begin(&self.gate, me, &self.hub)) {
+                sync.open_log();
+            }
+            self.sync = Some(sync);
         }
         self.sync.as_mut()
     }
@@ -139,6 +186,9 @@ impl Engine {
     /// Drains what was written so far, so that it is on its way; the position that covers it.
     pub(crate) fn flush_target(&mut self, now: Now, rng: &mut dyn RngCore) -> (u64, Vec<Effect>) {
         let effects = self.handle(Input::Wake, now, rng);
+        if let Some(journal) = &self.journal {
+            journal.sync();
+        }
         (self.with_sync(|sync| sync.flush_target()), effects)
     }
 
@@ -159,7 +209,8 @@ impl Engine {
         let key = node.incarnation.0;
         if self.joining {
             // A peer becomes a member once it has settled: one that joins at the same time has no time to give.
-            let settled = members.is_empty() || members.iter().any(|member| member.node == node);
+            let settled =
+                self.returning || members.is_empty() || members.iter().any(|member| member.node == node);
             if !settled {
                 return;
             }
@@ -221,7 +272,9 @@ impl Drop for Engine {
 
 impl Machine for Engine {
     fn handle(&mut self, input: Input, now: Now, rng: &mut dyn RngCore) -> Vec<Effect> {
-        self.sync().map(|sync| sync.handle(input, now, rng)).unwrap_or_default()
+        let mut effects = self.sync().map(|sync| sync.handle(input, now, rng)).unwrap_or_default();
+        self.keep(&mut effects, now, rng);
+        effects
     }
 
     fn next_timer(&self) -> Option<MonoTime> {

@@ -36,6 +36,8 @@ pub enum ErrorKind {
     NoPeers,
     /// The other side said no.
     Refused,
+    /// The journal cannot be written or read: the disk is full, the file is damaged, in use, or no journal.
+    Journal,
     /// The network or the operating system said no.
     Network,
     /// The peer has left its session, or its I/O thread failed.

@@ -24,7 +24,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`peer`] | [`Peer`]: a place in a session |
-//! | [`options`] | [`HostOptions`], [`JoinOptions`], [`InviteOptions`]: how a peer is opened |
+//! | [`options`] | [`HostOptions`], [`JoinOptions`], [`RehostOptions`], [`InviteOptions`]: how a peer is opened |
+//! | [`journal`] | [`JournalOptions`]: an optional log on disk from which a peer comes back |
 //! | [`entity`] | [`Entity`], [`Param`]: what a program reads and writes |
 //! | [`entered`] | [`Entered`], [`current`]: the context that a thread works in |
 //! | [`batch`] | [`Batch`]: writes that belong together |
@@ -50,7 +51,7 @@
 //!
 //! # Threads
 //! Everything is usable from any thread. Reads and writes never wait for the network. Calls that wait are
-//! [`HostOptions::open`], [`JoinOptions::open`], [`Peer::flush`], [`Peer::flush_to`], [`Peer::leave`],
+//! [`HostOptions::open`], [`JoinOptions::open`], [`RehostOptions::open`], [`Peer::flush`], [`Peer::flush_to`], [`Peer::leave`],
 //! [`Events::command`], [`Events::delivered`], everything named `wait`, and, as long as the I/O thread takes to answer,
 //! [`Peer::peers`], [`Peer::digest`] and [`Events::send`]. A time-out of [`Duration::MAX`](std::time::Duration::MAX)
 //! waits as good as for ever.
@@ -68,6 +69,7 @@ pub mod guarantees;
 mod hub;
 mod inbox;
 pub mod info;
+pub mod journal;
 pub mod notices;
 pub mod options;
 pub mod peer;
@@ -82,12 +84,14 @@ pub use entity::{Entity, IntoPath, Param};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{Event, EventStream, Events, Outcome};
 pub use info::{ParamInfo, PeerInfo, WallReading};
+pub use journal::{JournalOptions, JournalReport};
 pub use notices::{PeerEvent, PeerNotices};
-pub use options::{HostOptions, InviteOptions, JoinOptions};
+pub use options::{HostOptions, InviteOptions, JoinOptions, RehostOptions};
 pub use peer::Peer;
 pub use publisher::{PublishOptions, Published, Publisher};
 pub use watch::{Watch, WatchEvent};
 
+pub use coeval_journal::SyncPolicy;
 pub use coeval_merge::{Digest, Op};
 pub use coeval_motion::{Beyond, Evolve, Mode, ModelError, Policy, Quality, Reason, Side, Span, extrapolate};
 pub use coeval_quic::{Conditioner, Identity, Invite, InviteId, SessionInfo};

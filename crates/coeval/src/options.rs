@@ -2,6 +2,7 @@
 use crate::engine::{Engine, JOIN_SAMPLES};
 use crate::gate::{self, Build, Gate};
 use crate::hub::Hub;
+use crate::journal::{JournalOptions, Journaling, Recovered};
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::{Error, ErrorKind, Result};
@@ -20,10 +21,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
+/// How long opening waits for the journal to hold what there is.
+const JOURNAL_BEGINS: Duration = Duration::from_secs(30);
+
 /// What hosting and joining have in common.
 #[derive(Clone, Debug)]
 struct Common {
-    listen: SocketAddr,
+    listen: Option<SocketAddr>,
     advertise: Vec<SocketAddr>,
     identity: Option<Identity>,
     peer_name: Option<String>,
@@ -33,12 +37,13 @@ struct Common {
     initial: Vec<Op>,
     digest: Option<[u8; 16]>,
     limits: Limits,
+    journal: Option<JournalOptions>,
 }
 
 impl Default for Common {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            listen: None,
             advertise: Vec::new(),
             identity: None,
             peer_name: None,
@@ -48,6 +53,7 @@ impl Default for Common {
             initial: Vec::new(),
             digest: None,
             limits: Limits::default(),
+            journal: None,
         }
     }
 }
@@ -58,7 +64,7 @@ macro_rules! common_options {
         /// machines can join only when this names an address they reach (`0.0.0.0:PORT` for all interfaces).
         #[must_use]
         pub fn listen(mut self, address: SocketAddr) -> Self {
-            self.common.listen = address;
+            self.common.listen = Some(address);
             self
         }
 
@@ -148,6 +154,13 @@ impl HostOptions {
 
     common_options!();
 
+    /// Keeps a journal: a path, or [`JournalOptions`]. There must be none yet: [`Peer::rehost`] opens one that is there.
+    #[must_use]
+    pub fn journal(mut self, journal: impl Into<JournalOptions>) -> Self {
+        self.common.journal = Some(journal.into());
+        self
+    }
+
     /// Sim time at the start. The default is the OS clock's time.
     #[must_use]
     pub fn start(mut self, sim: SimTime) -> Self {
@@ -171,7 +184,9 @@ impl HostOptions {
 
     /// Opens the session. The peer has its own I/O thread; no async runtime is needed.
     pub fn open(self) -> Result<Peer> {
-        let opening = Opening::new(self.common, &self.name, SessionId(Uuid::new_v4()), WallRole::Reference)?;
+        let journal = self.common.journal.clone().map(Journaling::fresh).transpose()?;
+        let session = SessionId(Uuid::new_v4());
+        let opening = Opening::new(self.common, &self.name, session, WallRole::Reference, journal)?;
         let wall = opening.wall.at(MonoClock::now());
         let start = self.start.unwrap_or_else(|| SimTime::from_wall_utc(wall).0);
         let info = SessionInfo {
@@ -201,6 +216,15 @@ impl JoinOptions {
         self
     }
 
+    /// Keeps a journal: a path, or [`JournalOptions`]. If there is one of this session, what it holds is brought along:
+    /// what was written while nobody heard spreads by the rule that the newest write wins, and nothing that was deleted
+    /// meanwhile comes back. The journal of another session is refused.
+    #[must_use]
+    pub fn journal(mut self, journal: impl Into<JournalOptions>) -> Self {
+        self.common.journal = Some(journal.into());
+        self
+    }
+
     /// Joins as an observer: reads, never writes or relays.
     #[must_use]
     pub fn observer(mut self) -> Self {
@@ -218,8 +242,44 @@ impl JoinOptions {
     /// Joins, and returns caught up: with all that the session held, and with its time.
     pub fn open(self) -> Result<Peer> {
         let deadline = crate::inbox::deadline(self.timeout);
-        let opening = Opening::new(self.common, "joiner", self.invite.session, WallRole::Follower)?;
+        let session = self.invite.session;
+        let journal = self.common.journal.clone().map(|options| Journaling::of_session(options, session));
+        let opening = Opening::new(self.common, "joiner", session, WallRole::Follower, journal.transpose()?)?;
+        opening.recover()?;
         opening.finish(Some((&self.invite, deadline)))
+    }
+}
+
+/// Options of opening a session again from its journal.
+#[derive(Clone, Debug)]
+pub struct RehostOptions {
+    journal: JournalOptions,
+    common: Common,
+}
+
+impl RehostOptions {
+    pub(crate) fn new(journal: JournalOptions) -> Self {
+        Self { journal, common: Common::default() }
+    }
+
+    common_options!();
+
+    /// Opens the session. Unless told otherwise the peer is who it was, by key and name, and listens where it did, so
+    /// that invites made before still work; it writes as a new opening, above everything the journal holds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no journal; [`ErrorKind::Journal`] when it is in use or damaged.
+    pub fn open(mut self) -> Result<Peer> {
+        let journal = Journaling::existing(self.journal)?;
+        let header = journal.recovered().map(Recovered::header);
+        let session = header.map(|header| header.session).unwrap_or_default();
+        if self.common.listen.is_none() {
+            self.common.listen = header.and_then(|header| header.listen.parse().ok());
+        }
+        let opening = Opening::new(self.common, "host", session, WallRole::Reference, Some(journal))?;
+        opening.recover()?;
+        opening.wall.settle();
+        opening.finish(None)
     }
 }
 
@@ -232,33 +292,49 @@ struct Opening {
     wall: Arc<SessionWall>,
     config: Config,
     me: LinkPeer,
+    journal: Option<Journaling>,
 }
 
 impl Opening {
-    fn new(common: Common, default_name: &str, session: SessionId, role: WallRole) -> Result<Self> {
-        let identity = match common.identity {
+    fn new(
+        common: Common,
+        default_name: &str,
+        session: SessionId,
+        role: WallRole,
+        journal: Option<Journaling>,
+    ) -> Result<Self> {
+        let recovered = journal.as_ref().and_then(Journaling::recovered);
+        let identity = match common.identity.or_else(|| recovered.map(|old| old.identity.clone())) {
             Some(identity) => identity,
             None => Identity::generate().map_err(|e| Error::new(ErrorKind::Network, e.to_string()))?,
         };
-        let name = common.peer_name.unwrap_or_else(|| default_name.to_owned());
+        let old_name = || recovered.map(|old| old.header().name.clone());
+        let name = common.peer_name.or_else(old_name).unwrap_or_else(|| default_name.to_owned());
         let mut config = Config::new(identity);
         config.name.clone_from(&name);
         config.observer = common.observer;
-        config.listen = common.listen;
+        config.listen = common.listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         config.advertise = common.advertise;
         if let Some(conditions) = common.conditioner {
             config.conditioner = LinkConditioner::new(rand::random());
             config.conditioner.set(conditions);
         }
         let node = NodeId { peer: config.identity.peer(), incarnation: config.incarnation };
-        let wall = Arc::new(SessionWall::new(MonoClock::now(), os_wall(common.os_clock_offset)?, role));
+        let stamp_floor = recovered.map_or(0, |old| old.newest);
+        let mut start = os_wall(common.os_clock_offset)?;
+        if role == WallRole::Reference {
+            // Session wall time never goes back: not when this machine's clock was set back before it was hosted again.
+            start = start.max(WallTime::from_nanos(stamp_floor));
+        }
+        let wall = Arc::new(SessionWall::new(MonoClock::now(), start, role));
         let digest = common.digest;
         let bell = config.bell.clone();
         let store_wall = Arc::clone(&wall);
         let (initial, limits, incarnation) = (common.initial, common.limits, config.incarnation);
         let build: Build = Box::new(move |info| {
             let session_wall = Arc::clone(&store_wall);
-            let store = build_store(info, incarnation, limits, session_wall, move || bell.ring())?;
+            let store =
+                build_store(info, (incarnation, stamp_floor), limits, session_wall, move || bell.ring())?;
             if !initial.is_empty() {
                 if info.config_digest == digest {
                     let meta = SampleMeta { sim: info.genesis.sim, ..SampleMeta::default() };
@@ -273,18 +349,36 @@ impl Opening {
         });
         let gate = Arc::new(Gate::new(session, Arc::clone(&wall), build));
         let me = LinkPeer { node, name, addresses: Vec::new(), observer: config.observer };
-        Ok(Self { gate, gate_session: session, digest, hub: Arc::new(Hub::default()), wall, config, me })
+        let hub = Arc::new(Hub::default());
+        Ok(Self { gate, gate_session: session, digest, hub, wall, config, me, journal })
+    }
+
+    /// Brings in what the journal holds, if there was one.
+    fn recover(&self) -> Result<()> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let Some(recovered) = journal.recovered() else { return Ok(()) };
+        let (info, key) = recovered.session();
+        self.gate.found(&info, key).map_err(Error::invalid)?;
+        self.gate.store().map_or(Ok(()), |store| journal.replay(store))
     }
 
     /// Starts the I/O thread; a joiner links by its invite and catches up.
     fn finish(self, join: Option<(&Invite, Instant)>) -> Result<Peer> {
-        let Self { gate, hub, wall, config, me, .. } = self;
+        let Self { gate, hub, wall, config, me, journal, .. } = self;
         let (node, name, observer) = (me.node, me.name.clone(), me.observer);
-        let engine = Engine::new(me, Arc::clone(&gate), Arc::clone(&hub), Arc::clone(&wall), join.is_some());
+        let returning = journal.as_ref().is_some_and(|journal| journal.recovered().is_some());
+        let identity = config.identity.clone();
+        let desk = journal.map(|journal| journal.desk(identity, name.clone(), config.bell.clone()));
+        let engine = Engine::new(me, Arc::clone(&gate), Arc::clone(&hub), Arc::clone(&wall), join.is_some())
+            .with_journal(desk, returning);
         let io = coeval_quic::spawn(config, engine, Arc::clone(&gate) as _, Engine::notices)
             .map_err(|e| Error::new(ErrorKind::Network, e.to_string()))?;
         let addresses = io.listen_addresses().iter().map(ToString::to_string).collect();
-        io.ask(move |engine, now, rng| ((), engine.reachable_at(addresses, now, rng)))?;
+        let bound = io.local_addr();
+        io.ask(move |engine, now, rng| {
+            engine.bound_at(bound);
+            ((), engine.reachable_at(addresses, now, rng))
+        })?;
         if let Some((invite, deadline)) = join {
             link(&io, &hub, invite, deadline)?;
         }
@@ -298,7 +392,10 @@ impl Opening {
         if !observer {
             shared.add_record(gate::member_record(node, &shared.name))?;
         }
-        Ok(Peer::new(shared))
+        let peer = Peer::new(shared);
+        // A place that cannot be written to shows here, not later.
+        peer.await_journal(JOURNAL_BEGINS)?;
+        Ok(peer)
     }
 }
 
@@ -323,7 +420,7 @@ fn link(io: &Io<Engine>, hub: &Hub, invite: &Invite, deadline: Instant) -> Resul
 
 fn build_store(
     info: &SessionInfo,
-    incarnation: Incarnation,
+    (incarnation, stamp_floor): (Incarnation, u64),
     limits: Limits,
     wall: Arc<SessionWall>,
     wake: impl Fn() + Send + Sync + 'static,
@@ -334,7 +431,7 @@ fn build_store(
         session: info.session,
         clock: Arc::new(clock),
         now: Arc::new(move || wall.at(MonoClock::now())),
-        stamp_floor: 0,
+        stamp_floor,
         limits,
         wake: Box::new(wake),
     };
@@ -364,7 +461,7 @@ mod tests {
         let shared = Arc::clone(peer.shared());
         let (info, incarnation) = (peer.session(), peer.node().incarnation);
         let clone =
-            build_store(&info, incarnation, Limits::default(), Arc::clone(&shared.wall), || ()).unwrap();
+            build_store(&info, (incarnation, 0), Limits::default(), Arc::clone(&shared.wall), || ()).unwrap();
         for second in [1, 2] {
             let later = shared.now().saturating_add(WallDuration::from_secs(second));
             let context = coeval_time::Context { wall: later, ..peer.context() };

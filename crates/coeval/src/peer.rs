@@ -6,8 +6,9 @@ use crate::events::Events;
 use crate::gate::{self, Terms};
 use crate::inbox::{self, Inbox};
 use crate::info::{PeerInfo, WallReading};
+use crate::journal::{Holding, JournalOptions};
 use crate::notices::{NOTICE_QUEUE, PeerNotices};
-use crate::options::{HostOptions, InviteOptions, JoinOptions};
+use crate::options::{HostOptions, InviteOptions, JoinOptions, RehostOptions};
 use crate::shared::Shared;
 use crate::{Batch, Error, ErrorKind, Result, Watch};
 use coeval_merge::{Digest, Replica};
@@ -55,6 +56,15 @@ impl Peer {
     /// Options to join the session of `invite`.
     pub fn join(invite: Invite) -> JoinOptions {
         JoinOptions::new(invite)
+    }
+
+    /// Options to open a session again from its journal: the same session with the same key and identity, so that invites
+    /// made before still work, and with all that the journal holds. Whoever kept a journal of the session can do so.
+    ///
+    /// Sim time goes on from the session's start as if it had never stopped: pause the clock first, or jump back, if that
+    /// is not wanted.
+    pub fn rehost(journal: impl Into<JournalOptions>) -> RehostOptions {
+        RehostOptions::new(journal.into())
     }
 
     /// Reads the clock once: the time that this thread reads and writes at.
@@ -274,10 +284,12 @@ impl Peer {
         self.shared.add_record(gate::revoke_record(invite))
     }
 
-    /// Waits until all connected peers have everything written here so far, for at most `timeout`.
+    /// Waits until all connected peers, and the journal if there is one, have everything written here so far, for at most
+    /// `timeout`. With a journal, a peer that is alone can flush: what it wrote survives its end.
     ///
     /// # Errors
-    /// [`ErrorKind::NoPeers`] when nobody is connected; [`ErrorKind::Timeout`] names the peers that have not;
+    /// [`ErrorKind::NoPeers`] when nobody is connected and there is no journal; [`ErrorKind::Journal`] when the journal
+    /// cannot be written (the peers, if there are any, have everything); [`ErrorKind::Timeout`] names the peers that have not;
     /// [`ErrorKind::Refused`] those that refused some of it (told once: the next flush speaks of what came since).
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         self.flush_where(None, timeout)
@@ -298,10 +310,14 @@ impl Peer {
         let target = self.shared.io.ask(|engine, now, rng| engine.flush_target(now, rng))?;
         loop {
             let ask = self.shared.io.ask(move |engine, _, _| {
-                (engine.with_sync(|sync| (sync.flushed(target), sync.peers())), Vec::new())
+                let holding = engine.journal_holding(target);
+                let (flushed, peers) = engine.with_sync(|sync| (sync.flushed(target), sync.peers()));
+                ((flushed, peers, holding), Vec::new())
             });
-            let (flushed, peers) = ask?;
-            if flushed.is_empty() {
+            let (flushed, peers, holding) = ask?;
+            // The journal is one that must have it, unless others were named.
+            let journal = holding.filter(|_| named.is_none());
+            if flushed.is_empty() && journal.is_none() {
                 return Err(Error::new(
                     ErrorKind::NoPeers,
                     "no other peer is connected: nobody has what was written",
@@ -314,14 +330,21 @@ impl Peer {
                     nodes.iter().filter(lacks).copied().filter(|node| *node != self.node()).collect()
                 }
             };
-            if waiting.is_empty() {
-                return self.check_refusals(named, &peers);
+            let unkept = journal.filter(|journal| !journal.holds);
+            match unkept {
+                None if waiting.is_empty() => return self.check_refusals(named, &peers),
+                Some(Holding { failing: Some(why), .. }) if waiting.is_empty() => {
+                    let message = format!("what was written is not in the journal: {why}");
+                    return Err(Error::new(ErrorKind::Journal, message));
+                }
+                unkept if Instant::now() >= deadline => {
+                    let names = self.names(waiting).into_iter().chain(unkept.map(|journal| journal.name));
+                    let names = names.collect::<Vec<_>>().join(", ");
+                    let message = format!("not acknowledged within {timeout:?} by {names}");
+                    return Err(Error::new(ErrorKind::Timeout, message));
+                }
+                _ => std::thread::sleep(Duration::from_millis(1)),
             }
-            if Instant::now() >= deadline {
-                let message = format!("not acknowledged within {timeout:?} by {}", self.names(waiting));
-                return Err(Error::new(ErrorKind::Timeout, message));
-            }
-            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -338,16 +361,35 @@ impl Peer {
         if refusing.is_empty() {
             return Ok(());
         }
-        let names = self.names(refusing);
+        let names = self.names(refusing).join(", ");
         let message =
             format!("refused by {names}: a limit of the replica there is reached; raise it, or write less");
         Err(Error::new(ErrorKind::Refused, message))
     }
 
-    fn names(&self, nodes: Vec<NodeId>) -> String {
+    /// Waits until the journal, if there is one, holds what was written: peers may lack it.
+    pub(crate) fn await_journal(&self, timeout: Duration) -> Result<()> {
+        let deadline = inbox::deadline(timeout);
+        let target = self.shared.io.ask(|engine, now, rng| engine.flush_target(now, rng))?;
+        loop {
+            match self.shared.io.ask(move |engine, _, _| (engine.journal_holding(target), Vec::new()))? {
+                None | Some(Holding { holds: true, .. }) => return Ok(()),
+                Some(Holding { failing: Some(why), .. }) => return Err(Error::new(ErrorKind::Journal, why)),
+                Some(Holding { name, .. }) if Instant::now() >= deadline => {
+                    return Err(Error::new(
+                        ErrorKind::Timeout,
+                        format!("{name} was not written within {timeout:?}"),
+                    ));
+                }
+                Some(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    fn names(&self, nodes: Vec<NodeId>) -> Vec<String> {
         let name =
             |node: NodeId| self.shared.gate.name_of(node.incarnation).unwrap_or_else(|| node.to_string());
-        nodes.into_iter().map(name).collect::<Vec<_>>().join(", ")
+        nodes.into_iter().map(name).collect()
     }
 
     /// Leaves the session: what was written goes out first, within `timeout`. Other clones of this peer stop working.
