@@ -1,7 +1,8 @@
 //! A peer that does what it is told: one JSON command per line of input, one JSON answer per line of output.
 //!
-//! `peer host [OPTION…]` opens a session, `peer join INVITE [OPTION…]` joins one. Options: `name=TEXT`,
-//! `net=CONDITIONS` (as `delay=50ms,loss=5%`), `offset_ms=N` (of the OS clock). The first line of output tells the
+//! `peer host [OPTION…]` opens a session, `peer join INVITE [OPTION…]` joins one, `peer rehost JOURNAL [OPTION…]` opens
+//! one again. Options: `name=TEXT`, `net=CONDITIONS` (as `delay=50ms,loss=5%`), `offset_ms=N` (of the OS clock),
+//! `journal=PATH`. The first line of output tells the
 //! invite and the address. At the end of input the program leaves.
 use coeval::{EventStream, Invite, Peer, SimDuration, SimTime, Target, Value, WallDuration, WallTime};
 use serde_json::{Value as Json, json};
@@ -56,13 +57,25 @@ fn open(arguments: &[String]) -> Outcome<Peer> {
     let net = option("net").unwrap_or("none").parse()?;
     match arguments.first().map(String::as_str) {
         Some("host") => {
-            Ok(Peer::host("test").peer_name(name).os_clock_offset(offset).conditioner(net).open()?)
+            let mut host = Peer::host("test").peer_name(name).os_clock_offset(offset).conditioner(net);
+            if let Some(path) = option("journal") {
+                host = host.journal(path);
+            }
+            Ok(host.open()?)
         }
         Some("join") => {
             let invite: Invite = arguments.get(1).ok_or("join needs an invite")?.parse()?;
-            Ok(Peer::join(invite).peer_name(name).os_clock_offset(offset).conditioner(net).open()?)
+            let mut join = Peer::join(invite).peer_name(name).os_clock_offset(offset).conditioner(net);
+            if let Some(path) = option("journal") {
+                join = join.journal(path);
+            }
+            Ok(join.open()?)
         }
-        _ => Err("say host or join".into()),
+        Some("rehost") => {
+            let path = arguments.get(1).ok_or("rehost needs a journal")?.as_str();
+            Ok(Peer::rehost(path).peer_name(name).os_clock_offset(offset).conditioner(net).open()?)
+        }
+        _ => Err("say host, join or rehost".into()),
     }
 }
 

@@ -9,11 +9,13 @@
 //! | `events` | exactly once, in order, nobody else's |
 //! | `batches` | never torn |
 //! | `sessions` | who is who, what a world starts with, several writers |
+//! | `journal` | peers that keep a journal, however they end |
 //! | `misuse` | bad input, wrong order, wrong session |
 mod batches;
 mod clock;
 mod common;
 mod events;
+mod journal;
 mod misuse;
 mod motion;
 mod networks;
