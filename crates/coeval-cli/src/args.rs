@@ -62,6 +62,10 @@ pub(crate) enum Command {
     Host(HostArgs),
     /// Join a session and stay in it until Ctrl-C; prints an invite of its own.
     Join(JoinArgs),
+    /// Host a session again from its journal, and stay in it until Ctrl-C; invites made before still work.
+    Rehost(RehostArgs),
+    /// Look at a journal.
+    Journal(JournalArgs),
     /// List parameters: type, value, age, author, and whether the author lives.
     Ls(LsArgs),
     /// Print a parameter with how good it is, or all of an entity as TOML.
@@ -106,9 +110,9 @@ pub(crate) struct Membership {
 /// How a peer that stays is opened.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Presence {
-    /// Where to listen; the default is this machine only. 0.0.0.0:PORT lets others in.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = address)]
-    pub(crate) listen: SocketAddr,
+    /// Where to listen; the default is this machine only (for `rehost`: where it listened). 0.0.0.0:PORT lets others in.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) listen: Option<SocketAddr>,
     /// An address to put in invites instead of those found.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) advertise: Vec<SocketAddr>,
@@ -140,6 +144,7 @@ Examples:
   coeval host world.toml
   coeval host --name sandbox --start '2028-04-25T05:30:00 TAI' --rate 10
   coeval host world.toml --listen 0.0.0.0:4433 --identity ~/.coeval-key --invite-file invite
+  coeval host world.toml --journal world.journal   and after its end: coeval rehost world.journal
   coeval host world.toml --condition delay=50ms,loss=5%   as over a bad link")]
 pub(crate) struct HostArgs {
     /// The sim config to start from.
@@ -151,6 +156,9 @@ pub(crate) struct HostArgs {
     /// Sim time at the start, with its scale: `2028-04-25T05:30:00 TAI`.
     #[arg(long, value_name = "TIME", value_parser = date)]
     pub(crate) start: Option<SimTime>,
+    /// Keep a journal in this file: `coeval rehost` hosts the session again from it. It holds secrets.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
     /// Sim seconds per wall second at the start.
     #[arg(long, value_name = "N", value_parser = parse::scale, allow_negative_numbers = true)]
     pub(crate) rate: Option<f64>,
@@ -169,6 +177,9 @@ pub(crate) struct JoinArgs {
     /// The invite that `host` or `join` printed.
     #[arg(value_name = "INVITE", env = "COEVAL_INVITE", hide_env_values = true)]
     pub(crate) invite: Option<String>,
+    /// Keep a journal in this file, and bring along what it holds of this session. It holds secrets.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
     /// The sim config; used only if it is the session's own.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -177,6 +188,40 @@ pub(crate) struct JoinArgs {
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) presence: Presence,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The session goes on as it was written: same id, same key, same peer, a new opening of it. Sim time has gone on too.
+
+Examples:
+  coeval rehost world.journal
+  coeval rehost world.journal --salvage   keep what comes before damage")]
+pub(crate) struct RehostArgs {
+    /// The journal that `host` or `join` kept.
+    #[arg(value_name = "FILE")]
+    pub(crate) journal: PathBuf,
+    /// Take what comes before the damage from a damaged journal; the rest is lost.
+    #[arg(long)]
+    pub(crate) salvage: bool,
+    #[command(flatten)]
+    pub(crate) presence: Presence,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JournalArgs {
+    #[command(subcommand)]
+    pub(crate) command: JournalCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JournalCommand {
+    /// Say what a journal holds; fail if it is damaged.
+    Check {
+        /// The journal; it may be in use.
+        #[arg(value_name = "FILE")]
+        path: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -75,7 +75,7 @@ impl From<Error> for Failure {
             }
             ErrorKind::Timeout | ErrorKind::NoPeers | ErrorKind::Busy => Exit::Timeout,
             ErrorKind::Refused => Exit::Refused,
-            ErrorKind::Network => Exit::Network,
+            ErrorKind::Network | ErrorKind::Journal => Exit::Network,
             _ => Exit::Failure,
         };
         Self::new(exit, error)

@@ -23,7 +23,7 @@ mod session;
 mod signals;
 mod text;
 
-use args::{Cli, Command};
+use args::{Cli, Command, JournalCommand};
 use clap::Parser;
 use clap::error::ErrorKind;
 use errors::{Exit, Failure, Outcome};
@@ -60,6 +60,10 @@ fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Host(args) => commands::stay::host(&args, output),
         Command::Join(args) => commands::stay::join(&args, output),
+        Command::Rehost(args) => commands::stay::rehost(&args, output),
+        Command::Journal(args) => match args.command {
+            JournalCommand::Check { path } => commands::journal::check(&path, output),
+        },
         Command::Ls(args) => commands::ls::run(&args, output),
         Command::Get(args) => commands::get::run(&args, output),
         Command::Set(args) => commands::change::set(&args, output),

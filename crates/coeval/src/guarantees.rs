@@ -62,7 +62,8 @@
 //!   `coeval-store::cases::a_clock_that_ran_ahead_holds_no_key`,
 //!   `coeval-simnet::cases::a_clock_ten_minutes_ahead_holds_no_key`.
 //! * **After a restart with the clock set back, writes lose to the peer's own past.** They win:
-//!   `coeval-time::session_time::restart_with_the_clock_set_back_wins_over_its_own_past`.
+//!   `coeval-time::session_time::restart_with_the_clock_set_back_wins_over_its_own_past`,
+//!   `integration-tests::journal::after_a_restart_with_the_clock_set_back_the_second_write_wins_everywhere`.
 //! * **A stamp far ahead spreads.** It waits outside the world until it is due, and its author hears of it:
 //!   `coeval-sync::links::stamp_too_far_ahead_waits_outside_until_due`.
 //! * **A joiner with a wrong OS clock writes in the past or the future.** It measures its offset before its first write:
@@ -201,6 +202,31 @@
 //!   `coeval::peer::after_a_panic_of_the_io_thread_reads_work_and_writes_say_stopped`,
 //!   `integration-tests::misuse::after_leaving_reads_work_and_writes_say_stopped`.
 //! * **A digest lags behind what was written.** `integration-tests::sessions::a_digest_is_of_all_that_was_written_so_far`.
+//!
+//! # The journal
+//! * **What a lone peer wrote dies with it.** What it flushed to its journal is there, however it ended:
+//!   `integration-tests::journal::a_lone_program_that_is_killed_loses_nothing_it_flushed`,
+//!   `integration-tests::journal::a_lone_peer_flushes_to_its_journal_and_its_session_is_hosted_again`,
+//!   `coeval-sync::log::what_was_logged_gives_the_replica_back`.
+//! * **A torn tail takes more than itself, or half a batch comes back.** The journal is cut at the last whole batch:
+//!   `coeval-journal::journal::cut_anywhere_it_gives_the_whole_batches_before`,
+//!   `coeval-journal::journal::a_tail_that_was_never_synced_is_cut_and_nothing_that_was`,
+//!   `coeval-sync::log::wherever_the_log_ends_no_batch_is_torn`.
+//! * **Damage is passed over.** It is told with its place, and what comes before can be salvaged:
+//!   `coeval-journal::journal::any_flipped_byte_is_told_or_loses_nothing`,
+//!   `coeval-journal::journal::a_failed_sync_is_never_passed_over`,
+//!   `integration-tests::journal::damage_in_the_middle_is_told_and_what_comes_before_can_be_salvaged`.
+//! * **A full or slow disk stops the session.** It delays nobody but who flushes, and `flush` names the journal:
+//!   `integration-tests::journal::a_full_disk_stops_nothing_and_flush_names_the_journal`,
+//!   `integration-tests::journal::a_journal_that_cannot_be_written_for_a_while_is_told_and_comes_back_whole`,
+//!   `coeval-sync::log::a_log_that_lags_slows_nobody_and_takes_one_delta_later`.
+//! * **A journal grows without end.** A new file with a snapshot takes its place, whole or not at all:
+//!   `integration-tests::journal::a_large_world_comes_back_and_long_files_are_replaced_while_writes_go_on`,
+//!   `coeval-journal::journal::a_new_file_takes_the_place_of_the_old_whole_or_not_at_all`.
+//! * **Who comes back brings deleted things back, or loses what it wrote alone.** Neither:
+//!   `integration-tests::journal::what_was_written_while_nobody_heard_spreads_and_what_was_deleted_meanwhile_stays_deleted`.
+//! * **Two write one journal, or a journal goes to another session.**
+//!   `integration-tests::journal::journals_of_others_are_refused_with_words`.
 //!
 //! # Who gets in, and bad input
 //! * **An invite admits beyond its terms.** `coeval-quic::refusals::session_states_of_an_invite_reach_the_dialer_in_words`,

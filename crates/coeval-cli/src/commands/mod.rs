@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod clock;
 pub(crate) mod demo;
 pub(crate) mod get;
+pub(crate) mod journal;
 pub(crate) mod ls;
 pub(crate) mod peers;
 pub(crate) mod send;

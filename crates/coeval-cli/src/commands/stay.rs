@@ -1,10 +1,10 @@
-//! `coeval host` and `coeval join`: peers that stay until Ctrl-C.
-use crate::args::{HostArgs, JoinArgs, Presence};
+//! `coeval host`, `coeval join` and `coeval rehost`: peers that stay until Ctrl-C.
+use crate::args::{HostArgs, JoinArgs, Presence, RehostArgs};
 use crate::errors::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::session;
 use crate::signals::Signals;
-use coeval::Peer;
+use coeval::{JournalOptions, Peer};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -14,12 +14,17 @@ const STATUS_EVERY: Duration = Duration::from_millis(500);
 /// Longest that leaving takes.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Applies the options that `host` and `join` have in common to either's builder.
+/// Applies the options that they have in common to any's builder.
 macro_rules! present {
     ($options:expr, $presence:expr, $default_name:expr) => {{
         let presence: &Presence = $presence;
-        let name = presence.peer_name.as_deref().unwrap_or($default_name);
-        let mut options = $options.listen(presence.listen).peer_name(name);
+        let mut options = $options;
+        if let Some(address) = presence.listen {
+            options = options.listen(address);
+        }
+        if let Some(name) = presence.peer_name.as_deref().or($default_name) {
+            options = options.peer_name(name);
+        }
         for address in &presence.advertise {
             options = options.advertise(*address);
         }
@@ -38,7 +43,7 @@ pub(crate) fn host(args: &HostArgs, output: Output) -> Outcome {
     let config = args.config.as_deref().map(session::config).transpose()?;
     let name =
         args.name.clone().or_else(|| config.as_ref().map(|config| config.name.clone())).unwrap_or_default();
-    let mut options = present!(Peer::host(name), &args.presence, "host");
+    let mut options = present!(Peer::host(name), &args.presence, Some("host"));
     if let Some(config) = &config {
         options = options.start(config.start).rate(config.rate).initial(config.initial(), config.digest());
     }
@@ -48,8 +53,11 @@ pub(crate) fn host(args: &HostArgs, output: Output) -> Outcome {
     if let Some(rate) = args.rate {
         options = options.rate(rate);
     }
-    let peer =
-        options.open().map_err(|e| Failure::from(e).at(format!("hosting on {}", args.presence.listen)))?;
+    if let Some(file) = &args.journal {
+        options = options.journal(file);
+    }
+    let place = args.presence.listen.map_or_else(|| "hosting".to_owned(), |at| format!("hosting on {at}"));
+    let peer = options.open().map_err(|e| Failure::from(e).at(place))?;
     stay(peer, &args.presence, output)
 }
 
@@ -57,11 +65,25 @@ pub(crate) fn host(args: &HostArgs, output: Output) -> Outcome {
 pub(crate) fn join(args: &JoinArgs, output: Output) -> Outcome {
     let config = args.config.as_deref().map(session::config).transpose()?;
     let invite = session::invite(args.invite.as_deref(), "give INVITE or set COEVAL_INVITE")?;
-    let mut options = present!(Peer::join(invite), &args.presence, "joiner").timeout(args.timeout);
+    let mut options = present!(Peer::join(invite), &args.presence, Some("joiner")).timeout(args.timeout);
     if let Some(config) = &config {
         options = options.initial(config.initial(), config.digest());
     }
+    if let Some(file) = &args.journal {
+        options = options.journal(file);
+    }
     let peer = options.open().map_err(|e| Failure::from(e).at("joining the session"))?;
+    stay(peer, &args.presence, output)
+}
+
+/// Hosts a session again until told to end.
+pub(crate) fn rehost(args: &RehostArgs, output: Output) -> Outcome {
+    let mut journal = JournalOptions::new(&args.journal);
+    if args.salvage {
+        journal = journal.salvage();
+    }
+    let options = present!(Peer::rehost(journal), &args.presence, None::<&str>);
+    let peer = options.open().map_err(|e| Failure::from(e).at("hosting again"))?;
     stay(peer, &args.presence, output)
 }
 

@@ -262,3 +262,25 @@ fn the_schema_is_json() {
     let schema: serde_json::Value = serde_json::from_str(&coeval(None, &["schema"]).ok()).expect("JSON");
     assert_eq!(schema["title"], json!("coeval sim config"));
 }
+
+#[test]
+fn a_session_is_hosted_again_from_its_journal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("world.journal").display().to_string();
+    let (first, invite) = host(&["--name", "sandbox", "--journal", &path]);
+    json(&invite, &["set", "probe/mass", "5.0", "--create"]);
+    coeval(None, &["host", "--name", "other", "--journal", &path]).fails(6, &["in use"]);
+    drop(first);
+    coeval(None, &["host", "--name", "other", "--journal", &path]).fails(2, &["rehost", "sandbox"]);
+    let checked = coeval(None, &["journal", "check", &path]).ok();
+    assert!(checked.contains("sandbox") && checked.contains("whole"), "{checked}");
+    let mut again = Running::start(None, &["rehost", &path]);
+    assert!(again.line().starts_with("coeval1_"));
+    assert_eq!(json(&invite, &["get", "probe/mass"])["value"], json!(5.0), "the old invite works");
+    assert_eq!(again.interrupt(), Some(0));
+    let mut bytes = std::fs::read(&path).expect("the journal");
+    let middle = bytes.len() * 3 / 4;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).expect("the journal");
+    coeval(None, &["rehost", &path]).fails(6, &["damaged at byte", "salvage"]);
+}
