@@ -54,6 +54,7 @@ pub struct PlainReplica(Mutex<Inner>);
 #[derive(Debug)]
 struct Inner {
     writer: Incarnation,
+    fork: Option<Stamp>,
     limits: PlainLimits,
     /// The hybrid clock: at least every stamp issued or received.
     clock: Stamp,
@@ -126,6 +127,7 @@ impl PlainReplica {
     pub fn with_limits(writer: Incarnation, limits: PlainLimits) -> Self {
         let mut inner = Inner {
             writer,
+            fork: None,
             limits,
             clock: Stamp::NONE,
             slots: Vec::new(),
@@ -428,18 +430,38 @@ impl Inner {
         for (slot, state) in states {
             let newest = state.newest();
             self.clock = self.clock.max(newest);
+            let before = self.own_stamps(slot);
             match self.join(slot, &state, Origin::Remote { link, author: newest.writer }) {
-                Ok(changed) => count(&mut applied, changed),
+                Ok(changed) => {
+                    // What is of this writer and was not here before was written by someone else.
+                    let strange = self.own_stamps(slot).into_iter().find(|stamp| !before.contains(stamp));
+                    self.fork = self.fork.or(strange);
+                    count(&mut applied, changed);
+                }
                 Err(refusal) => applied.refused.push((slot, refusal)),
             }
         }
         for entry in entries {
             let author = entry.id.stamp.writer;
             self.clock = self.clock.max(entry.id.stamp);
+            let stamp = entry.id.stamp;
             let changed = self.add_entry(entry, Origin::Remote { link, author });
+            if changed && author == self.writer {
+                self.fork = self.fork.or(Some(stamp));
+            }
             count(&mut applied, changed);
         }
         applied
+    }
+
+    /// The stamps of this writer in the value, the creation or the deletion of a slot.
+    fn own_stamps(&self, slot: SlotId) -> Vec<Stamp> {
+        let stamps = match self.state(slot) {
+            Some(SlotState::Life(life)) => vec![life.created, life.deleted],
+            Some(SlotState::Node(node)) => node.leaf.into_iter().map(|leaf| leaf.stamp).collect(),
+            None => Vec::new(),
+        };
+        stamps.into_iter().filter(|stamp| stamp.writer == self.writer).collect()
     }
 
     fn digests(&self) -> impl Iterator<Item = (EntityId, Digest)> {

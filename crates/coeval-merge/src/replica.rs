@@ -116,6 +116,13 @@ pub trait Replica {
     /// Raises the hybrid clock to `newest`. Called before the value that carries it becomes readable.
     fn register(&self, newest: Stamp);
 
+    /// Takes the stamp that showed that another program writes as this replica's writer (a cloned machine): one that
+    /// arrived, counts, and was never issued here. `None`: no such stamp since the last call.
+    fn take_fork(&self) -> Option<Stamp>;
+
+    /// Writes as `writer` from now on.
+    fn renew(&self, writer: Incarnation);
+
     /// The slot of `key`, made if it is not there.
     fn resolve(&self, key: &SlotKey) -> Result<SlotId, Refusal>;
 

@@ -155,7 +155,8 @@ where
     };
     let addresses = addresses.into_iter().map(socket::display).collect();
     let bell = config.bell.clone();
-    let site = Arc::new(Site { config, admission, addresses, open_links: AtomicUsize::new(0) });
+    let incarnation = AtomicU64::new(config.incarnation.0);
+    let site = Arc::new(Site { config, admission, addresses, open_links: AtomicUsize::new(0), incarnation });
     let (control, calls) = unbounded_channel();
     let stop = StopNote::default();
     let counters = Arc::new(Counters::default());

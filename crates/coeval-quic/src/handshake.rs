@@ -17,13 +17,13 @@ use crate::config::Config;
 use crate::link::{self, Close};
 use crate::{Invite, InviteId, MonoClock, tls};
 use coeval_sync::{LinkPeer, Now};
-use coeval_time::{Genesis, SessionId, SimTime};
+use coeval_time::{Genesis, Incarnation, SessionId, SimTime};
 use coeval_value::NodeId;
 use proof::{Role, Tie};
 use quinn::{Connection, RecvStream, SendStream};
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 pub(crate) use wire::printable;
 use wire::{
@@ -40,6 +40,8 @@ pub(crate) struct Site {
     pub(crate) admission: Arc<dyn Admission>,
     pub(crate) addresses: Vec<String>,
     pub(crate) open_links: AtomicUsize,
+    /// Which opening of the installation this is: of the configuration, until the machine takes a new name.
+    pub(crate) incarnation: AtomicU64,
 }
 
 /// A connection whose handshake is done.
@@ -66,14 +68,15 @@ pub(crate) enum Failure {
 
 impl Site {
     fn node(&self) -> NodeId {
-        NodeId { peer: self.config.identity.peer(), incarnation: self.config.incarnation }
+        let incarnation = Incarnation(self.incarnation.load(Ordering::Relaxed));
+        NodeId { peer: self.config.identity.peer(), incarnation }
     }
 
     fn about(&self) -> About {
         let mut name = self.config.name.clone();
         truncate(&mut name, MAX_NAME);
         About {
-            incarnation: self.config.incarnation.0,
+            incarnation: self.node().incarnation.0,
             name,
             addresses: self.addresses.iter().take(MAX_ADDRESSES).cloned().collect(),
             observer: self.config.observer,

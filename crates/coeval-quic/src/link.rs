@@ -51,6 +51,7 @@ impl From<&CloseReason> for Close {
             CloseReason::Duplicate => 1,
             CloseReason::Protocol(_) => 2,
             CloseReason::Version { .. } => 3,
+            CloseReason::Renamed => 4,
         };
         Self { code, text: reason.to_string() }
     }

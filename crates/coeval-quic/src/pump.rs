@@ -212,6 +212,9 @@ impl<M: Machine> Pump<M> {
                 Effect::Log { .. } => {
                     tracing::error!("a message for the log reached the network: it is lost")
                 }
+                Effect::Rename { node } => {
+                    self.site.incarnation.store(node.incarnation.0, Ordering::Relaxed);
+                }
             }
         }
     }

@@ -379,6 +379,11 @@ impl<M: Machine> Net<M> {
                 let at = self.now + self.one_way(site, to) + self.one_way(to, site);
                 self.schedule(at, site, What::Dialed { to: node, addresses });
             }
+            Effect::Rename { node } => {
+                if let Some(peer) = &mut self.places[site].peer {
+                    peer.node = node;
+                }
+            }
         }
     }
 

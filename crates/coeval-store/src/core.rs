@@ -23,7 +23,7 @@ use coeval_value::words::MAX_INLINE_WORDS;
 use coeval_value::{EntityId, Key, Path, SIM_ENTITY, Value};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) struct Core {
     pub(crate) hub: Arc<Hub>,
@@ -42,8 +42,8 @@ pub(crate) struct Core {
     pub(crate) watches: Watches,
     pub(crate) authors: Authors,
     pub(crate) events: Events,
-    /// Another program writes under this store's incarnation.
-    pub(crate) forked: AtomicBool,
+    /// The stamp that showed that another program writes as this store's incarnation.
+    pub(crate) fork: Mutex<Option<Stamp>>,
     entities: AtomicU32,
     tombstones: AtomicU32,
 }
@@ -72,7 +72,7 @@ impl Core {
             watches: Watches::new(hub.limits.watch_changes),
             authors: Authors::default(),
             events: Events::default(),
-            forked: AtomicBool::new(false),
+            fork: Mutex::default(),
             entities: AtomicU32::new(0),
             tombstones: AtomicU32::new(0),
             hub,

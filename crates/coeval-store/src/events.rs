@@ -1,5 +1,4 @@
 //! What a store has to tell once: a bounded queue that the embedder polls.
-use coeval_time::Stamp;
 use coeval_value::EntityId;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -18,12 +17,6 @@ pub enum StoreEvent {
         name: Arc<str>,
         /// Who bears it, in id order.
         ids: Vec<EntityId>,
-    },
-    /// A stamp of this store's own incarnation arrived that was never issued here: another program runs under the same
-    /// identity (a cloned machine, a copied journal). Open the peer anew, under a fresh incarnation. Told once.
-    Forked {
-        /// The stamp.
-        stamp: Stamp,
     },
 }
 

@@ -2,7 +2,7 @@
 use crate::epochs::Epochs;
 use crate::limits::Limits;
 use coeval_cell::{DirtyBits, Doorbell};
-use coeval_time::{HybridClock, Incarnation, SessionId, Stamp, StampError, WallTime};
+use coeval_time::{HybridClock, SessionId, Stamp, StampError, WallTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,6 @@ pub type NowFn = Arc<dyn Fn() -> WallTime + Send + Sync>;
 pub type WakeFn = Box<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Hub {
-    pub(crate) incarnation: Incarnation,
     pub(crate) session: SessionId,
     pub(crate) limits: Limits,
     pub(crate) epochs: Epochs,

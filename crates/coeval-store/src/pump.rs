@@ -164,7 +164,7 @@ impl Core {
 impl<'a> Round<'a> {
     fn take(&mut self, number: u32, slot: &'a Slot, totals: &mut PumpState) {
         let look = self.look(slot);
-        let own = self.core.hub.incarnation;
+        let own = self.core.hub.hybrid.issues(look.leaf.writer);
         let mut pump = slot.pump.lock();
         let origin = pump.take_origin(look.leaf, own);
         let (was, now) = (std::mem::replace(&mut pump.shown, look.shown), look.shown);

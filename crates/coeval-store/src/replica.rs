@@ -1,8 +1,7 @@
 //! The store as replication sees it.
 use crate::cell::{Cell, INDEXED, LIVE, payload};
 use crate::core::{Core, Joined};
-use crate::entity::EntityNode;
-use crate::events::StoreEvent;
+use crate::entity::{EntityNode, Inner};
 use crate::layout::Header;
 use crate::slot::{Pending, Slot, behind};
 use crate::store::Store;
@@ -13,12 +12,11 @@ use coeval_merge::{
     SlotKey, SlotState, SlotSummary,
 };
 use coeval_time::hybrid::STAMP_LIMIT;
-use coeval_time::{EditId, Stamp};
+use coeval_time::{EditId, Incarnation, Stamp};
 use coeval_value::words::{MAX_INLINE_WORDS, Words};
 use coeval_value::{EntityId, Leaf, Path};
 use std::cmp::Reverse;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Replica for Store {
     fn drain(&self) -> Drained {
@@ -30,19 +28,19 @@ impl Replica for Store {
     }
 
     fn register(&self, newest: Stamp) {
-        let hub = &self.core.hub;
         if active(Fault::ClockRaisedAfterPublishing) {
             return;
         }
-        // Own stamps come back all the time, but never before they were issued.
-        if newest.writer == hub.incarnation
-            && newest.hlc > hub.hybrid.latest()
-            && !self.core.forked.swap(true, Ordering::Relaxed)
-        {
-            self.core.events.push(StoreEvent::Forked { stamp: newest });
-        }
         // A stamp at the end of the range is refused with the fragment that carries it.
-        _ = hub.hybrid.observe(newest);
+        _ = self.core.hub.hybrid.observe(newest);
+    }
+
+    fn take_fork(&self) -> Option<Stamp> {
+        self.core.fork.lock().take()
+    }
+
+    fn renew(&self, writer: Incarnation) {
+        self.core.hub.hybrid.renew(writer);
     }
 
     fn resolve(&self, key: &SlotKey) -> Result<SlotId, Refusal> {
@@ -82,9 +80,12 @@ impl Replica for Store {
             }
         }
         for entry in entries {
-            let author = entry.id.stamp.writer;
-            match core.add_entry(Origin::Remote { link, author }, entry) {
-                Ok(true) => applied.changed += 1,
+            let stamp = entry.id.stamp;
+            match core.add_entry(Origin::Remote { link, author: stamp.writer }, entry) {
+                Ok(true) => {
+                    core.look_for_fork(Stamp::NONE, stamp);
+                    applied.changed += 1;
+                }
                 _ => applied.superseded += 1,
             }
         }
@@ -188,7 +189,14 @@ impl Core {
         match (&slot.key.path, state) {
             (None, SlotState::Life(life)) => {
                 let by = Pending::Remote { link, author: life.newest().writer, leaf: false };
-                self.join_life(node, &mut node.inner.lock(), &life, by)
+                let mut inner = node.inner.lock();
+                let before = inner.life;
+                let joined = self.join_life(node, &mut inner, &life, by)?;
+                for (was, is) in [(before.created, inner.life.created), (before.deleted, inner.life.deleted)]
+                {
+                    self.look_for_fork(was, is);
+                }
+                Ok(joined)
             }
             (Some(path), SlotState::Node(state)) => {
                 if !state.is_normal() {
@@ -201,11 +209,26 @@ impl Core {
                 if let (Pending::Remote { leaf: true, .. }, Some(leaf)) = (by, &state.leaf)
                     && let Some(joined) = self.apply_leaf(number, slot, leaf, by)
                 {
+                    if joined == Joined::Changed {
+                        self.look_for_fork(Stamp::NONE, leaf.stamp);
+                    }
                     return Ok(joined);
                 }
-                self.join(node, &mut node.inner.lock(), path, &state, by)
+                let mut inner = node.inner.lock();
+                let before = leaf_stamp(&inner, path);
+                let joined = self.join(node, &mut inner, path, &state, by)?;
+                self.look_for_fork(before, leaf_stamp(&inner, path));
+                Ok(joined)
             }
             _ => Err(Refusal::WrongKind),
+        }
+    }
+
+    /// A stamp came with a fragment and is here now. All that this store's own incarnation wrote was here before: if this
+    /// is of it, and was not, another program writes under the same one.
+    fn look_for_fork(&self, was: Stamp, is: Stamp) {
+        if is != was && is.writer == self.hub.hybrid.writer() {
+            self.fork.lock().get_or_insert(is);
         }
     }
 
@@ -248,6 +271,10 @@ impl Core {
         self.hub.ring();
         Ok(added)
     }
+}
+
+fn leaf_stamp(inner: &Inner, path: &Path) -> Stamp {
+    inner.tree.state(path).and_then(|state| state.leaf).map_or(Stamp::NONE, |leaf| leaf.stamp)
 }
 
 /// `None` when the cell cannot take the leaf without asking the tree.

@@ -71,10 +71,11 @@ impl Pump {
         };
     }
 
-    /// The origin of the change being drained, whose leaf now is of `leaf`; `None`: nothing to tell.
-    pub(crate) fn take_origin(&mut self, leaf: Stamp, own: Incarnation) -> Option<Origin> {
+    /// The origin of the change being drained, whose leaf now is of `leaf`, issued here if `own`; `None`: nothing to
+    /// tell.
+    pub(crate) fn take_origin(&mut self, leaf: Stamp, own: bool) -> Option<Origin> {
         // A fast write leaves no note, but a stamp.
-        let fast = leaf.writer == own && leaf > self.drained_leaf;
+        let fast = own && leaf > self.drained_leaf;
         let origin = match std::mem::take(&mut self.pending) {
             Pending::Nobody if !fast => None,
             Pending::Remote { link, author, .. } if !fast => Some(Origin::Remote { link, author }),
@@ -109,7 +110,7 @@ mod tests {
     fn origin(notes: &[Pending], leaf: Stamp) -> Option<Origin> {
         let mut pump = Pump { drained_leaf: Stamp::new(5, Incarnation(1)), ..Pump::default() };
         notes.iter().for_each(|&by| pump.note(by));
-        pump.take_origin(leaf, Incarnation(1))
+        pump.take_origin(leaf, leaf.writer == Incarnation(1))
     }
 
     #[test]

@@ -52,7 +52,6 @@ impl Store {
     /// [`StampError`] for a `stamp_floor` at the end of the range.
     pub fn new(config: StoreConfig) -> Result<Self, StampError> {
         let hub = Hub {
-            incarnation: config.incarnation,
             session: config.session,
             limits: config.limits,
             epochs: Epochs::new(),
@@ -74,9 +73,9 @@ impl Store {
         Ok(Self { core: Arc::new(core) })
     }
 
-    /// Who writes here.
+    /// Who writes here; another one after [`renew`](coeval_merge::Replica::renew).
     pub fn incarnation(&self) -> Incarnation {
-        self.core.hub.incarnation
+        self.core.hub.hybrid.writer()
     }
 
     /// The session's clock.

@@ -3,7 +3,7 @@ mod common;
 
 use coeval_merge::{Change, Drained, EntryBody, Refusal, Replica, SlotKey};
 use coeval_store::{ChangeKind, LookupError, PathFilter, StoreEvent, WatchFilter, WriteError};
-use coeval_time::{EditKind, WallTime};
+use coeval_time::{EditKind, Incarnation, WallTime};
 use coeval_value::{EntityId, Value};
 use common::{Peer, SEC, START, deliver, entity, path, settle, sim};
 use std::time::Duration;
@@ -255,19 +255,45 @@ fn a_summary_narrows_a_difference_to_slots() {
 }
 
 #[test]
-fn a_stamp_of_its_own_that_it_never_issued_is_told_once() {
+fn a_stamp_of_its_own_that_it_never_issued_shows_a_fork() {
     let (original, clone) = (Peer::new(2), Peer::new(2));
     let relay = Peer::new(3);
     original.create(entity(1));
+    original.store.set(original.ctx(), entity(1), &path("a/b"), 1).expect("write");
     original.send(&relay);
     relay.send(&original);
-    assert!(original.store.poll_events().is_empty(), "its own stamp came back");
-    clone.at(SEC).create(entity(2));
+    assert_eq!(original.store.take_fork(), None, "its own stamps came back");
+    // The original is busy: the clone's stamp is older than its last one.
+    clone.create(entity(2));
     let stamp = clone.store.set(clone.ctx(), entity(2), &path("x"), 1).expect("write");
+    original.at(SEC).store.set(original.ctx(), entity(1), &path("a/b"), 2).expect("write");
     clone.send(&original);
-    assert_eq!(original.store.poll_events(), [StoreEvent::Forked { stamp }]);
+    assert!(original.store.take_fork().is_some_and(|seen| seen <= stamp && seen.writer == stamp.writer));
+    assert_eq!(original.store.take_fork(), None, "told once");
+    original.store.renew(Incarnation(9));
+    let after = original.store.set(original.ctx(), entity(1), &path("a/b"), 3).expect("write");
+    assert_eq!((after.writer, original.store.incarnation()), (Incarnation(9), Incarnation(9)));
     clone.at(2 * SEC).store.set(clone.ctx(), entity(2), &path("x"), 2).expect("write");
     clone.send(&original);
-    assert!(original.store.poll_events().is_empty());
+    assert_eq!(original.store.take_fork(), None, "the clone is another writer now");
     assert_eq!(original.store.get(clone.ctx(), entity(2), &path("x")), Ok(2.into()));
+}
+
+/// What its own leaves were before they were cleared or overwritten comes back late: no fork.
+#[test]
+fn own_stamps_that_come_back_late_are_no_fork() {
+    let (one, two) = (Peer::new(2), Peer::new(3));
+    one.create(entity(1));
+    for (p, value) in [("a/b", 1), ("k", 1), ("c/d", 1)] {
+        one.store.set(one.ctx(), entity(1), &path(p), value).expect("write");
+    }
+    one.send(&two);
+    one.at(SEC);
+    one.store.remove(one.ctx(), entity(1), &path("a")).expect("remove");
+    one.store.set(one.ctx(), entity(1), &path("c"), 5).expect("write");
+    one.store.remove(one.ctx(), entity(1), &path("k")).expect("remove");
+    two.send(&one);
+    one.store.delete_entity(one.ctx(), entity(1)).expect("delete");
+    two.send(&one);
+    assert_eq!(one.store.take_fork(), None);
 }

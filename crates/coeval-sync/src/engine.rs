@@ -52,8 +52,8 @@ pub struct Sync<R> {
     pub(crate) replan: bool,
     /// Pings answered so far.
     pub(crate) samples: u64,
-    entropy: u64,
-    left: bool,
+    pub(crate) entropy: u64,
+    pub(crate) left: bool,
 }
 
 impl<R: Replica> Sync<R> {
@@ -504,6 +504,9 @@ impl<R: Replica + Send + std::marker::Sync> Machine for Sync<R> {
             Input::LogFailed { file, reason } => self.on_log_failed(file, reason),
             Input::Wake => self.applied = true,
             Input::Timer => self.timer(),
+        }
+        if self.applied {
+            self.rename_if_forked();
         }
         while self.applied || self.has_room() {
             self.pump();

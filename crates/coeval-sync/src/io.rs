@@ -144,6 +144,11 @@ pub enum Effect {
         /// Addresses to try, as text (`IP:PORT`).
         addresses: Vec<String>,
     },
+    /// From now on this node is another: links are made and answered under this name.
+    Rename {
+        /// The new name.
+        node: NodeId,
+    },
 }
 
 /// Why a link is closed.
@@ -152,6 +157,9 @@ pub enum CloseReason {
     /// The peer leaves the session.
     #[error("the peer left")]
     Left,
+    /// Another program runs under the same incarnation: this one comes back under a new one.
+    #[error("another program runs under the same incarnation; this one comes back under a new one")]
+    Renamed,
     /// Both dialed at once; the other link is kept.
     #[error("a second link between the same two peers")]
     Duplicate,

@@ -20,6 +20,7 @@
 //! | `repair` | digests: finding and mending differences |
 //! | `gossip`, `members`, `graph` | link states, who is present, shortest-path trees |
 //! | `dial` | making the full mesh |
+//! | `fork` | another program under the same name |
 //! | `ping` | round-trip times and clock samples |
 //! | `codec` | the packed bodies |
 pub mod config;
@@ -31,6 +32,7 @@ pub mod stats;
 
 mod codec;
 mod dial;
+mod fork;
 mod gossip;
 mod graph;
 mod link;

@@ -66,6 +66,14 @@ impl Members {
         Some(state)
     }
 
+    /// This node has a new name: what it now says about itself.
+    pub(crate) fn rename(&mut self, state: LinkState) {
+        self.rows.remove(&self.me);
+        self.me = state.node;
+        self.rows.insert(self.me, Member { state, unreachable_since: None, present: false });
+        self.rebuild();
+    }
+
     /// Takes what a node says about itself; whether it is news.
     pub(crate) fn learn(&mut self, state: LinkState, now: MonoTime) -> bool {
         let sane = state.name.len() <= MAX_TEXT

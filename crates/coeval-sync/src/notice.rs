@@ -1,7 +1,7 @@
 //! What the engine has to tell: a queue of notices, polled by the owner.
 use crate::events::{EventId, Target};
 use coeval_merge::LinkTag;
-use coeval_time::{PingSample, SimTime};
+use coeval_time::{PingSample, SimTime, Stamp};
 use coeval_value::{NodeId, Value};
 use coeval_wire::Reply;
 use std::sync::Arc;
@@ -80,6 +80,16 @@ pub enum Notice {
     },
     /// The log, after a failure, holds everything again.
     LogRestored,
+    /// A stamp came that this node never issued, though it bears its name: another program runs under the same
+    /// incarnation (a cloned machine). This node has a new name now, and its links come back under it.
+    Renamed {
+        /// The stamp.
+        stamp: Stamp,
+        /// Who it was.
+        before: NodeId,
+        /// Who it is.
+        node: NodeId,
+    },
     /// The four timestamps of an answered ping.
     PingSample {
         /// Who answered.

@@ -5,6 +5,7 @@
 use crate::{Incarnation, Stamp, WallDuration, WallTime};
 use coeval_cell::Ratchet;
 use coeval_faults::{Fault, active};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far ahead of session time a stamp may be and still count at once. An operation further ahead is *parked* until
 /// it is due, so that one wrong clock cannot hold a key against everyone. The same at every peer of every session.
@@ -24,10 +25,12 @@ pub enum StampError {
     },
 }
 
-/// Issues the stamps of one peer incarnation; shared by all its threads, lock-free.
+/// Issues the stamps of one peer; shared by all its threads, lock-free.
 #[derive(Debug)]
 pub struct HybridClock {
-    writer: Incarnation,
+    writer: AtomicU64,
+    /// Who the stamps were of before; 0: nobody.
+    previous: AtomicU64,
     last: Ratchet,
 }
 
@@ -40,12 +43,23 @@ impl HybridClock {
     pub fn new(writer: Incarnation, floor: u64) -> Result<Self, StampError> {
         let floor = if active(Fault::ClockResetOnRestart) { 0 } else { floor };
         let last = Ratchet::new(admit(floor)?);
-        Ok(Self { writer, last })
+        Ok(Self { writer: AtomicU64::new(writer.0), previous: AtomicU64::new(0), last })
     }
 
     /// Who the stamps are of.
-    pub const fn writer(&self) -> Incarnation {
-        self.writer
+    pub fn writer(&self) -> Incarnation {
+        // Relaxed: it says nothing of other memory, and a stamp that a thread is just making may be of either.
+        Incarnation(self.writer.load(Ordering::Relaxed))
+    }
+
+    /// Issues stamps of another incarnation from now on: another program was found to issue stamps of this one.
+    pub fn renew(&self, writer: Incarnation) {
+        self.previous.store(self.writer.swap(writer.0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether stamps of `writer` may be of this clock: those made a moment before a renewal are of the one before.
+    pub fn issues(&self, writer: Incarnation) -> bool {
+        writer == self.writer() || (writer.0 != 0 && writer.0 == self.previous.load(Ordering::Relaxed))
     }
 
     /// The highest reading issued or observed.
@@ -61,7 +75,7 @@ impl HybridClock {
     pub fn next(&self, context_wall: WallTime, now: WallTime, over: Stamp) -> Result<Stamp, StampError> {
         let highest = context_wall.as_nanos().max(now.as_nanos()).max(over.hlc).max(self.last.get());
         admit(highest)?;
-        Ok(Stamp::new(self.last.tick(highest + 1), self.writer))
+        Ok(Stamp::new(self.last.tick(highest + 1), self.writer()))
     }
 
     /// Takes in a received stamp. Call this *before* its value becomes readable: what a thread writes after reading a

@@ -1,5 +1,5 @@
 //! The machine that the I/O thread runs: nothing until the session's facts are known, the replication engine then.
-use crate::gate::Gate;
+use crate::gate::{self, Gate};
 use crate::hub::Hub;
 use crate::journal::{Desk, Holding};
 use crate::notices::PeerEvent;
@@ -8,6 +8,8 @@ use coeval_quic::MonoClock;
 use coeval_store::Store;
 use coeval_sync::{Config, Effect, Input, LinkPeer, Machine, Notice, Now, Sync};
 use coeval_time::{Clock, MonoTime, Observed, PingSample, SessionWall, WallDuration, WallRole};
+use coeval_value::NodeId;
+use parking_lot::Mutex;
 use rand::RngCore;
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ const LOST_AFTER_LINK: WallDuration = WallDuration::from_secs(2);
 pub(crate) struct Engine {
     sync: Option<Sync<Store>>,
     me: LinkPeer,
+    /// Who this peer is, for its other threads.
+    node: Arc<Mutex<NodeId>>,
     /// Whether the addresses in `me` are those bound: others dial them, so nothing is said of this node before.
     reachable: bool,
     gate: Arc<Gate>,
@@ -43,6 +47,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(
         me: LinkPeer,
+        node: Arc<Mutex<NodeId>>,
         gate: Arc<Gate>,
         hub: Arc<Hub>,
         wall: Arc<SessionWall>,
@@ -50,7 +55,7 @@ impl Engine {
     ) -> Self {
         let (sync, clock, journal) = (None, None, None);
         let (reachable, learned, returning) = (false, 0, false);
-        Self { sync, me, reachable, gate, hub, wall, clock, learned, joining, returning, journal }
+        Self { sync, me, node, reachable, gate, hub, wall, clock, learned, joining, returning, journal }
     }
 
     /// Gives it a journal to keep; `returning` if one was there.
@@ -146,6 +151,7 @@ impl Engine {
                 self.sample(node, sample);
             } else {
                 self.note_author(&notice);
+                self.note_name(&notice);
                 self.hub.notice(notice);
             }
         }
@@ -166,6 +172,19 @@ impl Engine {
                 store.note_author(node.incarnation, Some(self.wall.at(MonoClock::now())));
             }
             _ => {}
+        }
+    }
+
+    /// After a clone of this peer was found it is another member.
+    fn note_name(&mut self, notice: &Notice) {
+        let Notice::Renamed { node, .. } = *notice else { return };
+        (self.me.node, *self.node.lock()) = (node, node);
+        if let (Some(store), false) = (self.gate.store(), self.me.observer) {
+            let (topic, value) = gate::member_record(node, &self.me.name);
+            match store.add_record(topic, value) {
+                Ok(entry) => self.gate.learn(&entry),
+                Err(error) => tracing::warn!(%error, "the new name of this peer was not made known"),
+            }
         }
     }
 
@@ -196,7 +215,7 @@ impl Engine {
     ///
     /// The reference is the present member that was admitted first. If there is no link to it, the linked member that
     /// was admitted first stands in.
-    fn sample(&mut self, node: coeval_value::NodeId, sample: PingSample) {
+    fn sample(&mut self, node: NodeId, sample: PingSample) {
         self.note_clock(node, sample);
         let members = self.gate.members();
         let mine = members.iter().position(|member| member.node == self.me.node);
@@ -233,7 +252,7 @@ impl Engine {
 
     /// How a peer's session clock stands to ours, for people who look: offset and its bound as in NTP (RFC 5905,
     /// section 8).
-    fn note_clock(&self, node: coeval_value::NodeId, sample: PingSample) {
+    fn note_clock(&self, node: NodeId, sample: PingSample) {
         let out = sample.t2.since(self.wall.at(sample.t1)).as_nanos();
         let back = self.wall.at(sample.t4).since(sample.t3).as_nanos();
         let offset = WallDuration::from_nanos(out / 2 - back / 2);
@@ -287,7 +306,7 @@ mod tests {
     use super::*;
     use crate::inbox::Inbox;
     use coeval_time::{Incarnation, SessionId, WallTime};
-    use coeval_value::{NodeId, PeerId};
+    use coeval_value::PeerId;
 
     /// A program that was far behind the session hears that its clock was stepped; a small error is slewed in silence.
     #[test]
@@ -303,7 +322,7 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let inbox = Arc::new(Inbox::new(8));
         hub.listen(&inbox);
-        let mut engine = Engine::new(me, Arc::new(gate), hub, wall, false);
+        let mut engine = Engine::new(me, Arc::new(Mutex::new(node)), Arc::new(gate), hub, wall, false);
         // Asked `at` after `now`, answered within `rtt`, by one whose clock is `ahead`.
         let mut hear = |at: WallDuration, rtt: WallDuration, ahead: WallDuration| {
             let mono = |after: WallDuration| MonoTime::from_nanos(now.as_nanos() + after.as_nanos() as u64);

@@ -72,9 +72,11 @@
 //! * **Session wall time goes back.** Never; a large error is stepped over forward, and told:
 //!   `coeval-time::session_time::never_backward_and_within_the_uncertainty`,
 //!   `coeval::engine::a_step_of_session_wall_time_is_told_and_a_slew_is_not`.
-//! * **A cloned machine writes under the same identity unnoticed.** It is told, once:
-//!   `coeval-store::world::a_stamp_of_its_own_that_it_never_issued_is_told_once`,
-//!   `coeval::options::a_clone_of_this_peer_is_told_of`.
+//! * **A cloned machine writes under the same identity unnoticed.** It goes on under a new name, told once:
+//!   `coeval-store::world::a_stamp_of_its_own_that_it_never_issued_shows_a_fork`,
+//!   `coeval-store::world::own_stamps_that_come_back_late_are_no_fork`,
+//!   `coeval-sync::fork::of_two_programs_under_one_name_one_takes_another_and_all_converge`,
+//!   `coeval::options::who_finds_a_clone_of_itself_goes_on_under_a_new_name`.
 //!
 //! # Sim time
 //! The same edits give the same sim time on every peer, to the nanosecond:

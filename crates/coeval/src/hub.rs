@@ -140,6 +140,15 @@ impl Hub {
                 tracing::info!("the journal holds everything again");
                 self.tell(&PeerEvent::JournalRestored);
             }
+            Notice::Renamed { stamp, before, node } => {
+                tracing::error!(
+                    ?stamp,
+                    ?before,
+                    ?node,
+                    "another program runs under this peer's name: it has a new one"
+                );
+                self.tell(&PeerEvent::Forked { stamp, before, node });
+            }
             Notice::Error { node, message } => tracing::warn!(?node, "{message}"),
             Notice::PingSample { .. } => {}
         }
@@ -150,9 +159,6 @@ impl Hub {
         match &event {
             StoreEvent::NameClash { name, ids } => {
                 tracing::warn!(?name, ?ids, "several entities bear one name: rename or delete all but one");
-            }
-            StoreEvent::Forked { stamp } => {
-                tracing::error!(?stamp, "another program runs under this opening of the peer: open it anew");
             }
         }
         self.tell(&event.into());

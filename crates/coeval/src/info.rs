@@ -110,7 +110,7 @@ impl ParamInfo {
         })?;
         let describe = |(path, leaf): (Path, coeval_value::Leaf)| {
             let writer = leaf.stamp.writer;
-            let me = writer == shared.node.incarnation;
+            let me = writer == shared.node().incarnation;
             // Initial values of the config have no author to lose.
             let alive = me
                 || leaf.stamp == Stamp::GENESIS

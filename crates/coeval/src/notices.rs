@@ -38,10 +38,15 @@ pub enum PeerEvent {
         ids: Vec<EntityId>,
     },
     /// Another program runs under this very opening of the peer (a cloned machine): a stamp of it came that was not
-    /// issued here. Leave, and open the peer anew. Told once.
+    /// issued here. This peer goes on as another incarnation, its links come back, and the world stays as it is; what was
+    /// under way of events, commands and replies is lost.
     Forked {
         /// The stamp.
         stamp: Stamp,
+        /// Who this peer was.
+        before: NodeId,
+        /// Who it is.
+        node: NodeId,
     },
     /// The journal cannot be written: the disk is full, say. The session goes on without it, and `flush` says so. A new
     /// file is tried again and again, with everything in it. Told once, until it works again.
@@ -65,7 +70,6 @@ impl From<StoreEvent> for PeerEvent {
     fn from(event: StoreEvent) -> Self {
         match event {
             StoreEvent::NameClash { name, ids } => Self::NameClash { name, ids },
-            StoreEvent::Forked { stamp } => Self::Forked { stamp },
         }
     }
 }

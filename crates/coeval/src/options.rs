@@ -16,6 +16,7 @@ use coeval_time::{
     Clock, Genesis, Incarnation, SessionId, SessionWall, SimTime, WallDuration, WallRole, WallTime,
 };
 use coeval_value::{NodeId, SampleMeta};
+use parking_lot::Mutex;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -365,12 +366,20 @@ impl Opening {
     /// Starts the I/O thread; a joiner links by its invite and catches up.
     fn finish(self, join: Option<(&Invite, Instant)>) -> Result<Peer> {
         let Self { gate, hub, wall, config, me, journal, .. } = self;
-        let (node, name, observer) = (me.node, me.name.clone(), me.observer);
+        let (name, observer) = (me.name.clone(), me.observer);
+        let node = Arc::new(Mutex::new(me.node));
         let returning = journal.as_ref().is_some_and(|journal| journal.recovered().is_some());
         let identity = config.identity.clone();
         let desk = journal.map(|journal| journal.desk(identity, name.clone(), config.bell.clone()));
-        let engine = Engine::new(me, Arc::clone(&gate), Arc::clone(&hub), Arc::clone(&wall), join.is_some())
-            .with_journal(desk, returning);
+        let engine = Engine::new(
+            me,
+            Arc::clone(&node),
+            Arc::clone(&gate),
+            Arc::clone(&hub),
+            Arc::clone(&wall),
+            join.is_some(),
+        )
+        .with_journal(desk, returning);
         let io = coeval_quic::spawn(config, engine, Arc::clone(&gate) as _, Engine::notices)
             .map_err(|e| Error::new(ErrorKind::Network, e.to_string()))?;
         let addresses = io.listen_addresses().iter().map(ToString::to_string).collect();
@@ -390,7 +399,7 @@ impl Opening {
         let shared = Shared { store, clock, wall, hub, gate, io, node, name, observer };
         // An observer adds nothing to the session, not even itself.
         if !observer {
-            shared.add_record(gate::member_record(node, &shared.name))?;
+            shared.add_record(gate::member_record(shared.node(), &shared.name))?;
         }
         let peer = Peer::new(shared);
         // A place that cannot be written to shows here, not later.
@@ -453,11 +462,12 @@ mod tests {
     use crate::PeerEvent;
     use coeval_merge::{LinkTag, Replica};
 
-    /// A cloned machine writes under this very opening of the peer: whoever looks after it is told, once.
+    /// A cloned machine writes under this very opening of the peer: this one goes on under a new name, told once.
     #[test]
-    fn a_clone_of_this_peer_is_told_of() {
+    fn who_finds_a_clone_of_itself_goes_on_under_a_new_name() {
         let peer = Peer::host("a").open().unwrap();
         let notices = peer.notices();
+        let guest = Peer::join(peer.invite().unwrap()).open().unwrap();
         let shared = Arc::clone(peer.shared());
         let (info, incarnation) = (peer.session(), peer.node().incarnation);
         let clone =
@@ -476,11 +486,21 @@ mod tests {
             assert!(applied.refused.is_empty(), "{:?}", applied.refused);
         }
         peer.digest();
-        let Some(PeerEvent::Forked { stamp }) = notices.wait(Duration::from_secs(10)) else {
-            panic!("not told")
-        };
-        assert_eq!(stamp.writer, incarnation);
-        peer.digest();
-        assert_eq!(notices.poll(), None);
+        let wait = || notices.wait(Duration::from_secs(10));
+        let told = std::iter::from_fn(wait).find(|told| matches!(told, PeerEvent::Forked { .. }));
+        let Some(PeerEvent::Forked { stamp, before, node }) = told else { panic!("not told") };
+        assert_eq!((stamp.writer, before.incarnation, node), (incarnation, incarnation, peer.node()));
+        assert_ne!(node, before);
+        // What it writes now is of its new name, and reaches the others over new links.
+        peer.create_entity("after").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while guest.entity("after").is_err() || guest.digest() != peer.digest() {
+            assert!(Instant::now() < deadline, "the links did not come back");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(guest.peers().iter().any(|row| row.node == node), "{:?}", guest.peers());
+        let again =
+            std::iter::from_fn(|| notices.poll()).any(|told| matches!(told, PeerEvent::Forked { .. }));
+        assert!(!again, "told twice");
     }
 }

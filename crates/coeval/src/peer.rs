@@ -115,9 +115,10 @@ impl Peer {
         self.shared.hub.stopped()
     }
 
-    /// Who this peer is.
+    /// Who this peer is. The incarnation changes when a clone of this peer was found
+    /// ([`PeerEvent::Forked`](crate::PeerEvent::Forked)).
     pub fn node(&self) -> NodeId {
-        self.shared.node
+        self.shared.node()
     }
 
     /// This peer's name, a label.
@@ -264,7 +265,7 @@ impl Peer {
             version: coeval_quic::invite::VERSION,
             session: info.session,
             addresses: self.listen_addresses(),
-            host_key: self.shared.node.peer,
+            host_key: self.shared.node().peer,
             id: terms.id,
             secret: terms.secret,
             expires: terms.expires,
@@ -432,7 +433,7 @@ impl std::fmt::Debug for Peer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Peer")
             .field("name", &self.shared.name)
-            .field("node", &self.shared.node)
+            .field("node", &self.shared.node())
             .field("clones", &Arc::strong_count(&self.owner))
             .finish_non_exhaustive()
     }

@@ -8,6 +8,7 @@ use coeval_store::{ReadError, Store};
 use coeval_sync::{EventId, Input, Machine, Reply, Target};
 use coeval_time::{Clock, Context, SessionWall, SimTime, WallTime};
 use coeval_value::{EntityId, NodeId, Value};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,13 +20,18 @@ pub(crate) struct Shared {
     pub(crate) hub: Arc<Hub>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) io: Io<Engine>,
-    pub(crate) node: NodeId,
+    pub(crate) node: Arc<Mutex<NodeId>>,
     pub(crate) name: String,
     /// Whether this peer only reads.
     pub(crate) observer: bool,
 }
 
 impl Shared {
+    /// Who this peer is: another incarnation after a clone of it was found.
+    pub(crate) fn node(&self) -> NodeId {
+        *self.node.lock()
+    }
+
     pub(crate) fn now(&self) -> WallTime {
         self.wall.at(MonoClock::now())
     }

@@ -5,7 +5,7 @@ use crate::{
     SlotSummary, bucket_of,
 };
 
-use coeval_time::{EditId, Stamp};
+use coeval_time::{EditId, Incarnation, Stamp};
 use coeval_value::{EntityId, Path};
 
 impl Replica for PlainReplica {
@@ -20,6 +20,14 @@ impl Replica for PlainReplica {
     fn register(&self, newest: Stamp) {
         let mut inner = self.inner();
         inner.clock = inner.clock.max(newest);
+    }
+
+    fn take_fork(&self) -> Option<Stamp> {
+        self.inner().fork.take()
+    }
+
+    fn renew(&self, writer: Incarnation) {
+        self.inner().writer = writer;
     }
 
     fn resolve(&self, key: &SlotKey) -> Result<SlotId, Refusal> {

@@ -354,6 +354,7 @@ impl World {
     fn carry_out(&mut self, n: usize, effect: Effect) {
         match effect {
             Effect::Send { link, bytes } => self.transmit(n, link, bytes),
+            Effect::Rename { node } => self.programs[n].id = node,
             Effect::Log { file, mark, bytes } => self.programs[n].logged.push((file, mark, bytes)),
             Effect::Datagram { link, bytes } => {
                 let (wire, end) = (link.0 / 2, link.0 as usize % 2);

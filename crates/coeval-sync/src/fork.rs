@@ -1,0 +1,56 @@
+//! Another program under the same name: a machine was cloned, and both copies run.
+//!
+//! Two that write under one incarnation can give one stamp to two writes, and links cannot tell them apart. Whoever finds a
+//! stamp of its own that it never issued takes a new name: it closes its links and comes back as a newcomer that holds
+//! the world already. The copy goes on under the old name, or finds the same out.
+use crate::Sync;
+use crate::events::Events;
+use crate::io::{CloseReason, Effect};
+use crate::notice::Notice;
+use coeval_merge::Replica;
+use coeval_time::{Incarnation, Stamp};
+use coeval_value::NodeId;
+use coeval_wire::frame::LinkState;
+
+impl<R: Replica> Sync<R> {
+    /// Takes a new name if what was applied shows that another program bears this one.
+    pub(crate) fn rename_if_forked(&mut self) {
+        let Some(stamp) = self.replica.take_fork() else { return };
+        // From the driver's generator, which a copy of the machine does not share from here on.
+        let incarnation = Incarnation(self.entropy.max(2));
+        if incarnation == self.me.node.incarnation || self.left {
+            return;
+        }
+        self.rename(stamp, incarnation);
+    }
+
+    fn rename(&mut self, stamp: Stamp, incarnation: Incarnation) {
+        let before = self.me.node;
+        // What was written so far goes out under the old name.
+        self.pump();
+        self.replica.renew(incarnation);
+        for tag in self.tags() {
+            self.close(tag, CloseReason::Renamed);
+        }
+        self.me.node = NodeId { incarnation, ..before };
+        let mine = LinkState {
+            node: self.me.node,
+            version: 1,
+            name: self.me.name.clone(),
+            addresses: self.me.addresses.clone(),
+            observer: self.me.observer,
+            left: false,
+            links: Vec::new(),
+        };
+        let present: Vec<NodeId> = self.members.present().collect();
+        self.members.rename(mine);
+        // Which of them have arrived is not known, and under another name they would arrive twice.
+        for to in present {
+            self.drop_events(to);
+        }
+        self.events = Events::default();
+        self.out.push(Effect::Rename { node: self.me.node });
+        self.notices.push_back(Notice::Renamed { stamp, before, node: self.me.node });
+        self.refresh_members();
+    }
+}
