@@ -241,11 +241,15 @@ impl Director {
         planned.reverse();
         while begin.elapsed() < self.options.length {
             let now = Instant::now();
+            let mut postponed = Vec::new();
             while planned.last().is_some_and(|next| begin + next.at <= now) {
-                if let Some(next) = planned.pop() {
-                    self.inject(next, now)?;
+                if let Some(next) = planned.pop()
+                    && !self.inject(next, now)?
+                {
+                    postponed.push(next);
                 }
             }
+            planned.extend(postponed);
             self.expire(now)?;
             self.set_weather(now);
             self.tick(now)?;
@@ -259,13 +263,14 @@ impl Director {
         up > (self.seats.len() / 2).max(2)
     }
 
-    fn inject(&mut self, planned: Planned, now: Instant) -> io::Result<()> {
+    /// Whether it could be done now: whom it is for may be down, or be one of the last.
+    fn inject(&mut self, planned: Planned, now: Instant) -> io::Result<bool> {
         let until = now + planned.lasts;
         match planned.fault {
             Fault::Kill(seat) | Fault::Stop(seat) | Fault::Stall(seat)
                 if self.seats[seat].state != State::Up || !self.can_spare() =>
             {
-                return Ok(());
+                return Ok(false);
             }
             Fault::Kill(seat) => self.seats[seat].kill(until),
             Fault::Stop(seat) | Fault::Stall(seat) => {
@@ -279,7 +284,7 @@ impl Director {
         if planned.fault == Fault::Kill(0) && self.seats[0].assignment.generation == 1 {
             self.count("host_killed");
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Ends the faults whose time is over.
