@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+/// Blocks of 512 bytes on a small disk: the world fits, its changes soon do not any more.
+const SMALL_DISK: u32 = 400;
 const TICK: Duration = Duration::from_millis(20);
 /// How long the processes may take to come up in fair weather.
 const START: Duration = Duration::from_secs(60);
@@ -93,6 +95,7 @@ impl Director {
                 invite: None,
                 identity: options.folder.join(format!("{seat}.key")),
                 history: PathBuf::new(),
+                journal: None,
             })
         };
         let seats: Vec<Seat> = listens.iter().enumerate().map(seat).collect();
@@ -135,20 +138,37 @@ impl Director {
         assignment.seed = self.options.seed ^ (index as u64) << 32 ^ u64::from(generation) << 48;
         assignment.invite = invite;
         assignment.history = self.options.folder.join(format!("{index}.{generation}.history"));
+        // The last of those that keep a journal has a small disk, and a new one for each process.
+        let keeps = index % 3 == 1;
+        let limit = (keeps && index > 1 && index + 3 >= self.options.peers).then_some(SMALL_DISK);
+        let disk = if limit.is_some() { format!("{index}.{generation}") } else { index.to_string() };
+        assignment.journal = keeps.then(|| self.options.folder.join(format!("{disk}.journal")));
         let history = assignment.history.clone();
         // Every third writes its log to a disk that is full.
         let full = index % 3 == 2;
+        let journal = keeps && limit.is_none();
         let log = if full {
             File::options().write(true).open("/dev/full")?
         } else {
             File::create(self.options.folder.join(format!("{index}.{generation}.log")))?
         };
         let spawned = record::now();
-        seat.start(&self.options.exe, log, &self.said.0)?;
+        seat.start(&self.options.exe, log, limit, &self.said.0)?;
         self.started[index] = Instant::now();
-        self.lives.push(LifeLog { seat: index, generation, spawned, via, history, ..LifeLog::default() });
+        self.lives.push(LifeLog {
+            seat: index,
+            generation,
+            spawned,
+            via,
+            history,
+            journal,
+            ..LifeLog::default()
+        });
         if full {
             self.count("full_disk_under_log");
+        }
+        if limit.is_some() {
+            self.count("full_disk_under_journal");
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 mod events;
 mod writes;
 
-use super::record::{Life, Line, Record};
+use super::record::{JOURNAL, Life, Line, Record};
 use super::report::Summary;
 use super::worker::Final;
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub struct LifeLog {
     pub spawned: u64,
     /// By whose invite it joined.
     pub via: Option<Life>,
+    /// Whether it kept a journal that the next process on its seat went on with.
+    pub journal: bool,
     /// Where its history is.
     pub history: PathBuf,
     /// Its history.
@@ -58,11 +60,14 @@ pub fn judge(evidence: &Evidence, summary: &mut Summary) {
     let mut openings: BTreeMap<Life, String> = BTreeMap::new();
     for log in &evidence.lives {
         for (_, record) in &log.lines {
-            if let Record::Violation { what } = record {
-                if what.starts_with("resurrected") {
-                    summary.resurrected += 1;
+            match record {
+                Record::Violation { what } => {
+                    summary.resurrected += u64::from(what.starts_with("resurrected"));
+                    summary.violations.push(format!("{} saw: {what}", log.label()));
                 }
-                summary.violations.push(format!("{} saw: {what}", log.label()));
+                Record::JournalFailed { .. } => summary.journals_failed += 1,
+                Record::Acked { by, .. } if by.contains(&JOURNAL) => summary.journal_flushes += 1,
+                _ => {}
             }
         }
         if let Some((life, _)) = log.opened()

@@ -12,6 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// One opening of a peer, by its incarnation.
 pub type Life = u64;
 
+/// Stands for the author's own journal among those who acknowledged. No peer's incarnation is zero.
+pub const JOURNAL: Life = 0;
+
 /// Something that a process wrote, or tried to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Op {
@@ -138,6 +141,11 @@ pub enum Record {
     Answered {
         /// Its number.
         number: u64,
+    },
+    /// The journal could not be written.
+    JournalFailed {
+        /// Why.
+        reason: String,
     },
     /// Something was seen that must never be.
     Violation {

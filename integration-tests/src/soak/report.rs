@@ -26,6 +26,10 @@ pub struct Summary {
     pub writes: u64,
     /// Writes that another peer acknowledged.
     pub writes_acknowledged: u64,
+    /// Times a journal failed for want of room.
+    pub journals_failed: u64,
+    /// Times an author's own journal acknowledged its writes.
+    pub journal_flushes: u64,
     /// Writes that had to survive, and were looked for.
     pub writes_judged: u64,
     /// Events and commands sent.
@@ -80,6 +84,11 @@ impl fmt::Display for Summary {
             f,
             "writes                 {}, acknowledged {}, had to survive {}",
             self.writes, self.writes_acknowledged, self.writes_judged
+        )?;
+        writeln!(
+            f,
+            "journals               flushed {} times, without room {} times",
+            self.journal_flushes, self.journals_failed
         )?;
         writeln!(
             f,

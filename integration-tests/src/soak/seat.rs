@@ -4,7 +4,7 @@ use super::worker::{Assignment, Request};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
@@ -41,10 +41,25 @@ impl Seat {
         Self { assignment, state: State::Down(Instant::now()), life: None, invite: None, child: None }
     }
 
-    /// Starts a process on this seat: `exe worker ASSIGNMENT`.
-    pub(super) fn start(&mut self, exe: &Path, log: File, said: &Sender<Said>) -> io::Result<()> {
-        let assignment = serde_json::to_string(&self.assignment)?;
-        let mut child = Command::new(exe)
+    /// Starts a process on this seat: `exe worker ASSIGNMENT`. With a `limit`, its files may have so many blocks of 512
+    /// bytes: beyond, writing fails as on a full disk. Its history comes over standard output then.
+    pub(super) fn start(
+        &mut self,
+        exe: &Path,
+        log: File,
+        limit: Option<u32>,
+        said: &Sender<Said>,
+    ) -> io::Result<()> {
+        let mut command = Command::new(if limit.is_some() { Path::new("sh") } else { exe });
+        let mut assignment = self.assignment.clone();
+        let history = assignment.history.clone();
+        if let Some(blocks) = limit {
+            assignment.history = PathBuf::from("/dev/stdout");
+            let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+            command.args(["-c", &script]).arg(exe);
+        }
+        let assignment = serde_json::to_string(&assignment)?;
+        let mut child = command
             .args(["worker", &assignment])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -56,8 +71,15 @@ impl Seat {
         self.child = Some((child, stdin));
         (self.state, self.life, self.invite) = (State::Starting, None, None);
         let (seat, generation, said) = (self.assignment.seat, self.assignment.generation, said.clone());
+        let mut kept = limit.map(|_| File::options().create(true).append(true).open(history)).transpose()?;
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                // Records are arrays, answers are objects.
+                if let Some(file) = kept.as_mut().filter(|_| line.starts_with('[')) {
+                    // What is not kept is missed by the judge.
+                    let _ = writeln!(file, "{line}");
+                    continue;
+                }
                 let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
                 if said.send((seat, generation, line)).is_err() {
                     return;

@@ -9,7 +9,7 @@ mod reader;
 mod writer;
 
 use super::record::{History, Record};
-use coeval::{Identity, Invite, Peer, SimTime, Stamp, Value, WallDuration, WallTime};
+use coeval::{ErrorKind, Identity, Invite, NodeId, Peer, SimTime, Stamp, Value, WallDuration, WallTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -38,8 +38,10 @@ pub struct Assignment {
     pub invite: Option<String>,
     /// Its key pair is kept here from one life to the next.
     pub identity: PathBuf,
-    /// Where its history goes.
+    /// Where its history goes. A process that cannot write files gives it to standard output, beside its answers.
     pub history: PathBuf,
+    /// Where it keeps a journal, if it does.
+    pub journal: Option<PathBuf>,
 }
 
 /// What the director asks of a process.
@@ -179,13 +181,18 @@ fn open(assignment: Assignment) -> Result<Desk, Box<dyn Error>> {
             .listen(assignment.listen)
             .advertise(assignment.front)
             .open()?,
-        Some(invite) => Peer::join(invite.parse::<Invite>()?)
-            .peer_name(&name)
-            .identity(identity)
-            .listen(assignment.listen)
-            .advertise(assignment.front)
-            .timeout(Duration::from_secs(20))
-            .open()?,
+        Some(invite) => {
+            let mut join = Peer::join(invite.parse::<Invite>()?)
+                .peer_name(&name)
+                .identity(identity)
+                .listen(assignment.listen)
+                .advertise(assignment.front)
+                .timeout(Duration::from_secs(20));
+            if let Some(journal) = &assignment.journal {
+                join = join.journal(journal.as_path());
+            }
+            join.open()?
+        }
     };
     if assignment.invite.is_none() {
         for name in super::SHARED {
@@ -231,8 +238,17 @@ fn obey(desk: &Desk) -> Result<(), Box<dyn Error>> {
 fn finish(desk: &Desk) -> Option<String> {
     const PATIENCE: Duration = Duration::from_secs(30);
     let flushed = desk.peer.flush(PATIENCE);
+    // The others have it all the same; that the journal cannot be written was said.
+    let flushed = match flushed {
+        Err(error) if error.kind() == ErrorKind::Journal => desk.peer.flush_to(&others(&desk.peer), PATIENCE),
+        other => other,
+    };
     let delivered = desk.peer.events().delivered(PATIENCE);
     flushed.and(delivered).err().map(|error| error.to_string())
+}
+
+fn others(peer: &Peer) -> Vec<NodeId> {
+    peer.peers().into_iter().map(|other| other.node).collect()
 }
 
 fn status(desk: &Desk) -> Status {

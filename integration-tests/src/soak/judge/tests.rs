@@ -1,6 +1,6 @@
 //! The judge condemns what it is there to condemn, and nothing else.
 use super::*;
-use crate::soak::record::{Op, Outcome};
+use crate::soak::record::{JOURNAL, Op, Outcome};
 use coeval::{Incarnation, Stamp};
 
 const A: Life = 10;
@@ -143,4 +143,16 @@ fn events_to_a_peer_that_was_lost_meanwhile_may_be_gone() {
     sender.lines.insert(3, (103, Record::Lost { life: B }));
     let summary = verdict(vec![receiver(&[], true), sender], Final::default());
     assert_eq!((summary.lost, summary.deliveries_judged), (0, 0), "{summary}");
+}
+
+/// What its own journal acknowledged is held by who goes on with that journal, and by nobody else.
+#[test]
+fn who_goes_on_with_a_journal_holds_what_was_in_it() {
+    for (seat, lost) in [(0, 1), (1, 0)] {
+        let mut dead = author(vec![set("x")], vec![JOURNAL]);
+        dead.journal = true;
+        let mut heir = life(seat, 200, None, true, vec![Record::Opened { life: C }]);
+        heir.journal = true;
+        assert_eq!(verdict(vec![dead, heir], Final::default()).lost, lost, "on seat {seat}");
+    }
 }

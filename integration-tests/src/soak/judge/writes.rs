@@ -1,7 +1,7 @@
 //! Writes: who held them, whether they had to survive, and whether they did.
 use super::{Evidence, LifeLog, tell};
 use crate::soak::PAIR;
-use crate::soak::record::{Life, Op, Outcome, Record};
+use crate::soak::record::{JOURNAL, Life, Op, Outcome, Record};
 use crate::soak::report::Summary;
 use crate::soak::worker::Final;
 use coeval::Stamp;
@@ -116,20 +116,21 @@ fn gather<'a>(evidence: &'a Evidence, summary: &mut Summary) -> Vec<Attempt<'a>>
 /// Who held the writes of one life.
 struct Holders<'a> {
     evidence: &'a Evidence,
+    log: &'a LifeLog,
     author: Life,
     /// Of each acknowledging peer, the rounds it acknowledged and when, both rising.
     acks: BTreeMap<Life, Vec<(u64, u64)>>,
 }
 
 impl<'a> Holders<'a> {
-    fn new(evidence: &'a Evidence, log: &LifeLog, author: Life) -> Self {
+    fn new(evidence: &'a Evidence, log: &'a LifeLog, author: Life) -> Self {
         let mut acks: BTreeMap<Life, Vec<(u64, u64)>> = BTreeMap::new();
         for (at, record) in &log.lines {
             if let Record::Acked { round, by } = record {
                 by.iter().for_each(|life| acks.entry(*life).or_default().push((*round, *at)));
             }
         }
-        Self { evidence, author, acks }
+        Self { evidence, log, author, acks }
     }
 
     /// Whether a round that was written by `at` must survive, and whether another peer acknowledged it.
@@ -147,7 +148,9 @@ impl<'a> Holders<'a> {
         for log in &self.evidence.lives {
             let Some((life, opened)) = log.opened() else { continue };
             let inviter = log.via.and_then(|via| since.get(&via));
-            if inviter.is_some_and(|held| *held < log.spawned) {
+            let heir = log.journal && self.log.journal && log.seat == self.log.seat;
+            let journal = since.get(&JOURNAL).filter(|_| heir);
+            if inviter.into_iter().chain(journal).any(|held| *held < log.spawned) {
                 since.entry(life).or_insert(opened);
             }
             survives |= log.survives && since.contains_key(&life);

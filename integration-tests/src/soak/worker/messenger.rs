@@ -57,6 +57,9 @@ impl Sender<'_> {
                     self.present.remove(&node);
                     self.desk.history.add(&Record::Lost { life: node.incarnation.0 });
                 }
+                PeerEvent::JournalFailed { reason } => {
+                    self.desk.history.add(&Record::JournalFailed { reason });
+                }
                 _ => {}
             }
         }
