@@ -6,9 +6,9 @@
 //!
 //! # What must hold
 //! A write is *acknowledged* when a flush to another peer succeeded after it. A peer *holds* a write if it made it, if it
-//! acknowledged it, or if it joined by the invite of a peer that held it already. A write *must survive* if one of those
-//! who hold it lives on to the end. A write that its author's own journal acknowledged is held by whoever sits on the same
-//! seat later, and goes on with that journal. Then:
+//! acknowledged it, or if it joined by the invite of a peer that held it already and was still seen alive afterwards. A
+//! write that its author's own journal acknowledged is held by whoever goes on with that journal. A write *must survive*
+//! if one of those who hold it lives on to the end. Then:
 //! * *lost: 0.* Each write that must survive is in the final state, or a newer one of the same parameter is (by stamp), or a
 //!   removal or deletion accounts for its absence. Each event that was acknowledged as delivered is in the log of each peer
 //!   that was there when it was sent, was not lost from the sender's view meanwhile, and lives on or logged a later one.

@@ -24,7 +24,7 @@ fn nothing_acknowledged_is_lost_by_processes_under_torture() {
         panic!("{summary}\nhistories and logs ({moved:?}): {}", kept.display());
     }
     assert!(summary.writes_judged > 100 && summary.deliveries_judged > 10, "{summary}");
-    for fault in ["kill", "full_disk_under_log"] {
+    for fault in ["kill", "full_disk_under_log", "full_disk_under_journal"] {
         assert!(summary.faults.contains_key(fault), "{fault}: {summary}");
     }
 }

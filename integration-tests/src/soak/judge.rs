@@ -41,6 +41,11 @@ impl LifeLog {
         })
     }
 
+    /// When it was last seen alive: the last line of its history.
+    fn last_seen(&self) -> u64 {
+        self.lines.last().map_or(0, |(at, _)| *at)
+    }
+
     fn label(&self) -> String {
         format!("{}.{}", self.seat, self.generation)
     }

@@ -66,13 +66,15 @@ fn a_write_nobody_who_lives_on_held_may_be_gone() {
     assert_eq!((summary.lost, summary.writes_judged, summary.writes_acknowledged), (0, 0, 1), "{summary}");
 }
 
-/// C joins by the invite of B after B has acknowledged, or before.
+/// C joins by the invite of B after B has acknowledged, or before, or when B was killed and another answered in its place.
 #[test]
 fn who_joins_a_holder_holds() {
-    for (spawned, lost) in [(200, 1), (102, 0)] {
+    for (spawned, seen, lost) in [(200, 300, 1), (102, 300, 0), (200, 200, 0)] {
         let joiner = life(2, spawned, Some(B), true, vec![Record::Opened { life: C }]);
-        let lives = vec![witness(false), author(vec![set("x")], vec![B]), joiner];
-        assert_eq!(verdict(lives, Final::default()).lost, lost, "joined at {spawned}");
+        let mut inviter = witness(false);
+        inviter.lines.push((seen, Record::Beat { rss_kib: 1 }));
+        let lives = vec![inviter, author(vec![set("x")], vec![B]), joiner];
+        assert_eq!(verdict(lives, Final::default()).lost, lost, "joined at {spawned}, B seen at {seen}");
     }
 }
 

@@ -118,6 +118,8 @@ struct Holders<'a> {
     evidence: &'a Evidence,
     log: &'a LifeLog,
     author: Life,
+    /// When each peer was last seen alive.
+    last_seen: BTreeMap<Life, u64>,
     /// Of each acknowledging peer, the rounds it acknowledged and when, both rising.
     acks: BTreeMap<Life, Vec<(u64, u64)>>,
 }
@@ -130,7 +132,8 @@ impl<'a> Holders<'a> {
                 by.iter().for_each(|life| acks.entry(*life).or_default().push((*round, *at)));
             }
         }
-        Self { evidence, log, author, acks }
+        let seen = evidence.lives.iter().filter_map(|log| Some((log.opened()?.0, log.last_seen())));
+        Self { evidence, log, author, last_seen: seen.collect(), acks }
     }
 
     /// Whether a round that was written by `at` must survive, and whether another peer acknowledged it.
@@ -147,7 +150,9 @@ impl<'a> Holders<'a> {
         // In the order they were started, so that who invited comes before who was invited.
         for log in &self.evidence.lives {
             let Some((life, opened)) = log.opened() else { continue };
-            let inviter = log.via.and_then(|via| since.get(&via));
+            // After a kill, whoever sits on the inviter's seat next answers in its place, by the same key.
+            let inviter = log.via.filter(|via| self.last_seen.get(via).is_some_and(|seen| *seen > opened));
+            let inviter = inviter.and_then(|via| since.get(&via));
             let heir = log.journal && self.log.journal && log.seat == self.log.seat;
             let journal = since.get(&JOURNAL).filter(|_| heir);
             if inviter.into_iter().chain(journal).any(|held| *held < log.spawned) {
