@@ -69,7 +69,7 @@ pub struct Config {
     pub conditioner: LinkConditioner,
     /// The bell that writers ring.
     pub bell: Bell,
-    /// Seeds the generator handed to the machine; `None`: from the system.
+    /// Seeds the generator handed to the machine and that of QUIC, for runs that repeat; `None`: from the system.
     pub seed: Option<u64>,
 }
 

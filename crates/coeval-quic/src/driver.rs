@@ -3,6 +3,7 @@
 //! The thread owns the machine and a single-threaded runtime of its own, which is built, driven and dropped there: no
 //! runtime of the caller is needed, used or disturbed.
 use crate::admission::Admission;
+use crate::clock::{DriverClock, FOREVER, deadline};
 use crate::config::{Config, MAX_UDP_PAYLOAD};
 use crate::dial::{Dialing, Target};
 use crate::handshake::Site;
@@ -11,7 +12,7 @@ use crate::socket::{self, ConditionedSocket, QUIC_VERSION};
 use crate::{Bell, LinkConditioner, tls};
 use coeval_sync::{Effect, Machine, Now};
 use parking_lot::{Condvar, Mutex};
-use quinn::{Endpoint, EndpointConfig, Runtime, ServerConfig, TokioRuntime};
+use quinn::{AsyncUdpSocket, Endpoint, EndpointConfig, Runtime, ServerConfig, TokioRuntime};
 use quinn_proto::HashedConnectionIdGenerator;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha12Rng;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::ThreadId;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Why the driver could not start.
@@ -90,6 +91,12 @@ struct End {
     panicked: bool,
 }
 
+impl End {
+    fn shut_down() -> Self {
+        Self { reason: "it was shut down".into(), panicked: false }
+    }
+}
+
 /// Remembers that the thread ended, and why.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StopNote(Arc<(Mutex<Option<End>>, Condvar)>);
@@ -112,11 +119,15 @@ impl StopNote {
         self.0.1.notify_all();
     }
 
-    /// Waits for the end; whether it came.
-    fn wait(&self, deadline: Instant) -> bool {
+    /// Notes that the loop ended as it was told to.
+    pub(crate) fn set_shut_down(&self) {
+        self.set(End::shut_down());
+    }
+
+    /// Waits for the end, at most `timeout`.
+    fn wait(&self, timeout: Duration) {
         let mut end = self.0.0.lock();
-        let timed_out = self.0.1.wait_while_until(&mut end, |end| end.is_none(), deadline).timed_out();
-        !timed_out || end.is_some()
+        self.0.1.wait_while_for(&mut end, |end| end.is_none(), timeout.min(FOREVER));
     }
 }
 
@@ -124,7 +135,7 @@ impl StopNote {
 pub struct Io<M> {
     control: UnboundedSender<Control<M>>,
     bell: Bell,
-    stop: StopNote,
+    pub(crate) stop: StopNote,
     thread: ThreadId,
     site: Arc<Site>,
     counters: Arc<Counters>,
@@ -148,35 +159,16 @@ where
     let failed = |source| BindError::Io { address, source };
     let udp = socket::bind(address)?;
     let local = udp.local_addr().map_err(failed)?;
-    let server = server_config(&config)?;
-    let addresses = match config.advertise.as_slice() {
-        [] => socket::reachable(local),
-        given => given.to_vec(),
-    };
-    let addresses = addresses.into_iter().map(socket::display).collect();
-    let bell = config.bell.clone();
-    let incarnation = AtomicU64::new(config.incarnation.0);
-    let site = Arc::new(Site { config, admission, addresses, open_links: AtomicUsize::new(0), incarnation });
-    let (control, calls) = unbounded_channel();
-    let stop = StopNote::default();
-    let counters = Arc::new(Counters::default());
-    let parts = Parts {
-        machine,
-        after: Box::new(after),
-        calls,
-        udp,
-        server,
-        site: site.clone(),
-        counters: counters.clone(),
-    };
-    let note = stop.clone();
+    let (runtime, clock) = (Arc::new(TokioRuntime), DriverClock::system());
+    let (mut io, parts) = prepare(config, machine, admission, after, Place { local, runtime, clock })?;
+    let note = io.stop.clone();
     let (ready, started) = channel();
     let thread = std::thread::Builder::new()
         .name("coeval-io".into())
         .spawn(move || {
-            let ended = catch_unwind(AssertUnwindSafe(|| drive(parts, &ready)));
+            let ended = catch_unwind(AssertUnwindSafe(|| drive(parts, udp, &ready)));
             note.set(match ended {
-                Ok(()) => End { reason: "it was shut down".into(), panicked: false },
+                Ok(()) => End::shut_down(),
                 Err(panic) => {
                     let reason = format!("it panicked: {}", panic_text(panic.as_ref()));
                     tracing::error!("the I/O thread has stopped: {reason}");
@@ -185,12 +177,57 @@ where
             });
         })
         .map_err(failed)?;
+    io.thread = thread.thread().id();
     match started.recv() {
-        Ok(Ok(())) => {}
-        Ok(Err(source)) => return Err(failed(source)),
-        Err(_) => return Err(failed(io::Error::other(stop.stopped()))),
+        Ok(Ok(())) => Ok(io),
+        Ok(Err(source)) => Err(failed(source)),
+        Err(_) => Err(failed(io::Error::other(io.stop.stopped()))),
     }
-    Ok(Io { control, bell, stop, thread: thread.thread().id(), site, counters, local })
+}
+
+/// Where a driver runs.
+pub(crate) struct Place {
+    /// The address of its socket.
+    pub(crate) local: SocketAddr,
+    /// What its tasks run on.
+    pub(crate) runtime: Arc<dyn Runtime>,
+    /// What its machine is told the time by.
+    pub(crate) clock: DriverClock,
+}
+
+/// The handle, and what the loop is made from.
+pub(crate) fn prepare<M, A>(
+    config: Config,
+    machine: M,
+    admission: Arc<dyn Admission>,
+    after: A,
+    place: Place,
+) -> Result<(Io<M>, Parts<M>), BindError>
+where
+    A: FnMut(&mut M) + Send + 'static,
+{
+    let Place { local, runtime, clock } = place;
+    let server = server_config(&config)?;
+    let addresses = match config.advertise.as_slice() {
+        [] => socket::reachable(local),
+        given => given.to_vec(),
+    };
+    let addresses = addresses.into_iter().map(socket::display).collect();
+    let bell = config.bell.clone();
+    let (open_links, incarnation) = (AtomicUsize::new(0), AtomicU64::new(config.incarnation.0));
+    let site = Arc::new(Site { config, admission, addresses, open_links, incarnation, runtime, clock });
+    let (control, calls) = unbounded_channel();
+    let counters = Arc::new(Counters::default());
+    let parts = Parts {
+        machine,
+        after: Box::new(after),
+        calls,
+        server,
+        site: Arc::clone(&site),
+        counters: Arc::clone(&counters),
+    };
+    let (stop, thread) = (StopNote::default(), std::thread::current().id());
+    Ok((Io { control, bell, stop, thread, site, counters, local }, parts))
 }
 
 impl<M: Machine + 'static> Io<M> {
@@ -296,14 +333,14 @@ impl<M> Io<M> {
 
     /// Why the thread is ending: the note is written a moment after its channels close.
     fn reason(&self) -> Stopped {
-        self.stop.wait(Instant::now() + DROP_GRACE);
+        self.stop.wait(DROP_GRACE);
         self.stop.stopped()
     }
 
     fn stop_by(&self, timeout: Duration) {
-        let asked = self.control.send(Control::Shutdown(Instant::now() + timeout)).is_ok();
+        let asked = self.control.send(Control::Shutdown(deadline(timeout))).is_ok();
         if asked && std::thread::current().id() != self.thread {
-            self.stop.wait(Instant::now() + timeout + DROP_GRACE);
+            self.stop.wait(timeout.saturating_add(DROP_GRACE));
         }
     }
 }
@@ -321,24 +358,24 @@ impl<M> std::fmt::Debug for Io<M> {
 }
 
 /// What moves to the I/O thread.
-struct Parts<M> {
+pub(crate) struct Parts<M> {
     machine: M,
     after: Box<dyn FnMut(&mut M) + Send>,
     calls: UnboundedReceiver<Control<M>>,
-    udp: UdpSocket,
     server: ServerConfig,
     site: Arc<Site>,
     counters: Arc<Counters>,
 }
 
-fn drive<M: Machine>(parts: Parts<M>, ready: &std::sync::mpsc::Sender<io::Result<()>>) {
+fn drive<M: Machine>(parts: Parts<M>, udp: UdpSocket, ready: &std::sync::mpsc::Sender<io::Result<()>>) {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match built {
         Ok(runtime) => runtime,
         Err(why) => return drop(ready.send(Err(why))),
     };
     runtime.block_on(async {
-        match pump(parts) {
+        let socket = parts.site.runtime.wrap_udp_socket(udp);
+        match socket.and_then(|socket| pump(parts, socket)) {
             Ok(mut pump) => {
                 let _ = ready.send(Ok(()));
                 pump.run().await;
@@ -349,9 +386,9 @@ fn drive<M: Machine>(parts: Parts<M>, ready: &std::sync::mpsc::Sender<io::Result
 }
 
 /// Must run inside the runtime.
-fn pump<M: Machine>(parts: Parts<M>) -> io::Result<Pump<M>> {
-    let Parts { machine, after, calls, udp, server, site, counters } = parts;
-    let endpoint = endpoint(udp, server, &site.config, &counters)?;
+pub(crate) fn pump<M: Machine>(parts: Parts<M>, socket: Arc<dyn AsyncUdpSocket>) -> io::Result<Pump<M>> {
+    let Parts { machine, after, calls, server, site, counters } = parts;
+    let endpoint = endpoint(socket, server, &site, &counters)?;
     let (sender, events) = tokio::sync::mpsc::channel(EVENTS);
     let rng: Box<dyn RngCore + Send> = match site.config.seed {
         Some(seed) => Box::new(ChaCha12Rng::seed_from_u64(seed)),
@@ -373,16 +410,17 @@ fn pump<M: Machine>(parts: Parts<M>) -> io::Result<Pump<M>> {
         dialing: BTreeSet::new(),
         bell,
         armed: None,
+        turns: 0,
     })
 }
 
 fn endpoint(
-    udp: UdpSocket,
+    socket: Arc<dyn AsyncUdpSocket>,
     server: ServerConfig,
-    config: &Config,
+    site: &Site,
     counters: &Counters,
 ) -> io::Result<Endpoint> {
-    let runtime = Arc::new(TokioRuntime);
+    let config = &site.config;
     let identity = &config.identity;
     // Derived from the identity, so that a peer restarted on its port can tell its old links that they are dead.
     let reset = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &identity.derive(b"coeval stateless reset"));
@@ -395,10 +433,15 @@ fn endpoint(
         // With the fixed bit always set, garbage is recognized by it.
         .grease_quic_bit(false);
     settings.max_udp_payload_size(MAX_UDP_PAYLOAD).map_err(io::Error::other)?;
-    let inner = runtime.wrap_udp_socket(udp)?;
-    let socket = ConditionedSocket::new(inner, config.conditioner.clone(), id_key, counters.foreign.clone());
-    tokio::spawn(socket.deliver());
-    Endpoint::new_with_abstract_socket(settings, Some(server), Arc::new(socket), runtime)
+    if let Some(seed) = config.seed {
+        let mut key = [0; 32];
+        // Another stream than the machine's: neither shows what the other drew.
+        ChaCha12Rng::seed_from_u64(!seed).fill_bytes(&mut key);
+        settings.rng_seed(Some(key));
+    }
+    let socket = ConditionedSocket::new(socket, config.conditioner.clone(), id_key, counters.foreign.clone());
+    site.spawn(socket.deliver());
+    Endpoint::new_with_abstract_socket(settings, Some(server), Arc::new(socket), Arc::clone(&site.runtime))
 }
 
 fn server_config(config: &Config) -> Result<ServerConfig, BindError> {

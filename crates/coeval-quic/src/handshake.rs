@@ -13,14 +13,15 @@ mod tests;
 mod wire;
 
 use crate::admission::{Admission, Refusal, RefusalCode, Secret, SessionInfo};
+use crate::clock::DriverClock;
 use crate::config::Config;
 use crate::link::{self, Close};
-use crate::{Invite, InviteId, MonoClock, tls};
+use crate::{Invite, InviteId, tls};
 use coeval_sync::{LinkPeer, Now};
 use coeval_time::{Genesis, Incarnation, SessionId, SimTime};
 use coeval_value::NodeId;
 use proof::{Role, Tie};
-use quinn::{Connection, RecvStream, SendStream};
+use quinn::{Connection, RecvStream, Runtime, SendStream};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -42,6 +43,9 @@ pub(crate) struct Site {
     pub(crate) open_links: AtomicUsize,
     /// Which opening of the installation this is: of the configuration, until the machine takes a new name.
     pub(crate) incarnation: AtomicU64,
+    /// What tasks run on.
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) clock: DriverClock,
 }
 
 /// A connection whose handshake is done.
@@ -67,6 +71,15 @@ pub(crate) enum Failure {
 }
 
 impl Site {
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// Runs a task beside the others.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(Box::pin(task));
+    }
+
     fn node(&self) -> NodeId {
         let incarnation = Incarnation(self.incarnation.load(Ordering::Relaxed));
         NodeId { peer: self.config.identity.peer(), incarnation }
@@ -143,7 +156,7 @@ impl Site {
             (None, _) => None,
             (Some(_), None) => return Err(malformed()),
         };
-        self.admission.admit(&peer, None, now()).map_err(Failure::Denied)?;
+        self.admission.admit(&peer, None, self.now()).map_err(Failure::Denied)?;
         self.write(&mut send, READY, &()).await?;
         Ok((send, recv, peer, info))
     }
@@ -228,7 +241,7 @@ impl Site {
         let via = hello.invite.map(InviteId);
         let secret = match via {
             None => key,
-            Some(id) => self.admission.verify_invite(id, now()).map_err(Failure::Denied)?,
+            Some(id) => self.admission.verify_invite(id, self.now()).map_err(Failure::Denied)?,
         };
         let tie = Tie { connection, secret, session, via };
         tie.verify(Role::Dialer, peer.node, self.node().peer, &hello.proof)?;
@@ -236,7 +249,7 @@ impl Site {
             None => None,
             Some(_) => Some(self.grant(key)?),
         };
-        self.admission.admit(&peer, via, now()).map_err(Failure::Denied)?;
+        self.admission.admit(&peer, via, self.now()).map_err(Failure::Denied)?;
         let proof = tie.prove(Role::Acceptor, self.node(), them)?;
         Ok((Welcome { about: self.about(), proof, grant }, peer))
     }
@@ -296,8 +309,4 @@ fn lost(why: impl std::error::Error + 'static) -> Failure {
         source = error.source();
     }
     Failure::Lost(why.to_string())
-}
-
-pub(crate) fn now() -> Now {
-    Now { mono: MonoClock::now() }
 }

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+/// What precedes the 32 bytes of a private Ed25519 key in PKCS#8 (RFC 8410, section 7).
+const PKCS8_PREFIX: [u8; 16] =
+    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 const PEM_END: &str = "-----END PRIVATE KEY-----";
 /// A PKCS#8 Ed25519 key in PEM is about 170 bytes; a file larger than this is something else.
 const MAX_FILE: u64 = 16 * 1024;
@@ -136,6 +139,11 @@ impl Identity {
         out
     }
 
+    /// The identity of a private key.
+    pub(crate) fn from_seed(seed: [u8; 32]) -> Result<Self, String> {
+        Self::from_pkcs8(&[PKCS8_PREFIX.as_slice(), &seed].concat())
+    }
+
     fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, String> {
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8)
             .map_err(|why| format!("not an Ed25519 key: {why}"))?;
@@ -233,6 +241,10 @@ mod tests {
         let signature = first.sign(b"hello");
         assert!(Identity::verify(second.peer(), b"hello", &signature));
         assert!(!Identity::verify(second.peer(), b"hellp", &signature));
+        assert_eq!(
+            Identity::from_seed([5; 32]).unwrap().peer(),
+            Identity::from_seed([5; 32]).unwrap().peer()
+        );
         assert_ne!(Identity::generate().unwrap().peer(), first.peer());
         let files = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
         assert_eq!(files, 1, "no draft is left behind");

@@ -13,6 +13,7 @@
 //! | [`dial`] | [`Target`], [`Dialing`], [`DialError`]: making a link |
 //! | [`bell`] | [`Bell`]: wakes the I/O thread, cheaply, from any thread |
 //! | [`conditioner`] | [`Conditioner`], [`LinkConditioner`]: delay, jitter, loss, duplication, bandwidth, partitions |
+//! | [`simulated`] | the driver inside a simulation: many on one thread, over a network of its making, under paused time |
 //! | `pump`, `link`, `lane`, `socket` | the loop on the I/O thread, the tasks of a link, framing, the wrapped UDP socket |
 //!
 //! # Threat model
@@ -32,6 +33,7 @@ pub mod invite;
 mod lane;
 mod link;
 mod pump;
+pub mod simulated;
 mod socket;
 mod tls;
 

@@ -1,5 +1,5 @@
 //! The tasks of one link: writing the lane, reading it, reading datagrams; and how links end.
-use crate::handshake::{Linked, printable};
+use crate::handshake::{Linked, Site, printable};
 use crate::lane::{Deframer, Framer};
 use crate::pump::Event;
 use bytes::Bytes;
@@ -8,10 +8,12 @@ use coeval_sync::CloseReason;
 use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use std::time::Duration;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 
 /// How long the last messages may take to arrive before the connection is closed over them.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a link that was closed here may take to deliver what is queued, from a peer that reads on.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// Bytes asked of the stream at once.
 const READ: usize = 256 << 10;
 
@@ -80,17 +82,33 @@ pub(crate) fn describe(error: &ConnectionError) -> String {
 pub(crate) struct Outlet {
     pub(crate) out: UnboundedSender<Out>,
     pub(crate) connection: Connection,
-    pub(crate) writer: JoinHandle<()>,
+    /// Ends, with nothing, when the writing task does.
+    pub(crate) written: oneshot::Receiver<()>,
 }
 
 /// Starts the tasks of a link. They end when its connection does.
-pub(crate) fn start(link: LinkTag, linked: Linked, events: &Sender<Event>, max_message: usize) -> Outlet {
+pub(crate) fn start(link: LinkTag, linked: Linked, site: &Site, events: &Sender<Event>) -> Outlet {
     let Linked { connection, send, recv, .. } = linked;
     let (out, queue) = unbounded_channel();
-    let writer = tokio::spawn(write(link, connection.clone(), send, queue, events.clone()));
-    tokio::spawn(read(link, connection.clone(), recv, events.clone(), max_message));
-    tokio::spawn(read_datagrams(link, connection.clone(), events.clone()));
-    Outlet { out, connection, writer }
+    let (writing, written) = oneshot::channel();
+    let writer = write(link, connection.clone(), send, queue, events.clone());
+    site.spawn(async move {
+        writer.await;
+        drop(writing);
+    });
+    site.spawn(read(link, connection.clone(), recv, events.clone(), site.config.max_message));
+    site.spawn(read_datagrams(link, connection.clone(), events.clone()));
+    Outlet { out, connection, written }
+}
+
+/// Ends a link: what is queued is delivered first, unless the peer does not take it. A peer that reads nothing, and
+/// lives otherwise, would hold its connection and the queue for ever.
+pub(crate) async fn see_off(outlet: Outlet, why: Close) {
+    let Outlet { out, connection, written } = outlet;
+    let _ = out.send(Out::Close(why.clone()));
+    if tokio::time::timeout(FAREWELL, written).await.is_err() {
+        close(&connection, why);
+    }
 }
 
 async fn write(

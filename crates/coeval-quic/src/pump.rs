@@ -1,11 +1,12 @@
 //! The loop on the I/O thread: inputs into the machine, effects out of it.
 use crate::admission::SessionInfo;
 use crate::bell::Bell;
+use crate::clock::deadline;
+use crate::conditioner;
 use crate::dial::{self, DialError, Dialed, Target};
 use crate::driver::Counters;
-use crate::handshake::{Linked, Site, now};
+use crate::handshake::{Linked, Site};
 use crate::link::{self, Close, Out, Outlet};
-use crate::{MonoClock, conditioner};
 use bytes::Bytes;
 use coeval_merge::LinkTag;
 use coeval_sync::{Effect, Input, LinkPeer, Machine, Now};
@@ -13,13 +14,17 @@ use coeval_value::NodeId;
 use quinn::{Endpoint, Incoming};
 use rand::RngCore;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender as Reply;
-use std::time::{Duration, Instant};
+use std::task::Poll;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver};
+use tokio::time::Instant;
 
 /// Inputs that may wait for the machine; beyond this the reading tasks wait, and QUIC's flow control holds the senders.
 pub(crate) const EVENTS: usize = 1_024;
@@ -78,6 +83,7 @@ pub(crate) struct Pump<M> {
     pub(crate) dialing: BTreeSet<NodeId>,
     pub(crate) bell: Bell,
     pub(crate) armed: Option<Armed>,
+    pub(crate) turns: u32,
 }
 
 /// A live link.
@@ -95,35 +101,74 @@ pub(crate) struct Armed {
     flushes: u32,
 }
 
+/// What the loop does next.
+enum Turn<M> {
+    /// The handle asks for something; `None`: it is gone.
+    Control(Option<Control<M>>),
+    Event(Event),
+    /// The bell was rung.
+    Rung,
+    /// The gathering is over.
+    Gathered,
+    /// The machine's timer is due.
+    Timer,
+}
+
 impl<M: Machine> Pump<M> {
     /// Runs until it is told to stop, then closes all links.
     pub(crate) async fn run(&mut self) {
-        tokio::spawn(accept(
+        self.site.spawn(accept(
             self.endpoint.clone(),
             self.site.clone(),
             self.sender.clone(),
             self.counters.clone(),
         ));
-        let bell = self.bell.clone();
         // The machine may have set a timer, and the replica may have been written to, before this loop began.
         self.flush();
         let deadline = loop {
-            let timer = self.machine.next_timer().map(MonoClock::instant);
-            let armed = self.armed;
-            tokio::select! {
-                call = self.calls.recv() => match call {
-                    Some(Control::Shutdown(deadline)) => break deadline,
-                    Some(Control::Call(call)) => self.call(call),
-                    Some(Control::Dial(target, reply)) => self.dial(target, Wanted::Handle(reply)),
-                    None => break Instant::now() + DROP_GRACE,
-                },
-                Some(event) = self.events.recv() => self.burst(event),
-                () = bell.rung(), if armed.is_none() => self.flush(),
-                () = gather(armed), if armed.is_some() => self.gathered(),
-                () = sleep_until(timer), if timer.is_some() => self.feed(Input::Timer),
+            match self.turn().await {
+                Turn::Control(Some(Control::Shutdown(deadline))) => break deadline,
+                Turn::Control(Some(Control::Call(call))) => self.call(call),
+                Turn::Control(Some(Control::Dial(target, reply))) => self.dial(target, Wanted::Handle(reply)),
+                Turn::Control(None) => break deadline(DROP_GRACE),
+                Turn::Event(event) => self.burst(event),
+                Turn::Rung => self.flush(),
+                Turn::Gathered => self.gathered(),
+                Turn::Timer => self.feed(Input::Timer),
             }
         };
         self.close_all(deadline).await;
+    }
+
+    /// Waits for something to do. Where it looks first moves on with each turn: no source of work starves another,
+    /// and the same inputs are always taken in the same order.
+    async fn turn(&mut self) -> Turn<M> {
+        let (armed, bell) = (self.armed, self.bell.clone());
+        let timer = self.machine.next_timer().map(|at| self.site.clock.instant(at));
+        let (mut rung, mut gathered, mut due) =
+            (pin!(bell.rung()), pin!(gather(armed)), pin!(sleep_until(timer)));
+        self.turns = self.turns.wrapping_add(1);
+        let (first, calls, events) = (self.turns, &mut self.calls, &mut self.events);
+        poll_fn(|cx| {
+            for source in 0..4 {
+                let turn = match first.wrapping_add(source) % 4 {
+                    0 => calls.poll_recv(cx).map(Turn::Control),
+                    1 => match events.poll_recv(cx) {
+                        Poll::Ready(Some(event)) => Poll::Ready(Turn::Event(event)),
+                        // The loop itself holds a sender.
+                        Poll::Ready(None) | Poll::Pending => Poll::Pending,
+                    },
+                    2 if armed.is_none() => rung.as_mut().poll(cx).map(|()| Turn::Rung),
+                    2 => gathered.as_mut().poll(cx).map(|()| Turn::Gathered),
+                    _ => due.as_mut().poll(cx).map(|()| Turn::Timer),
+                };
+                if turn.is_ready() {
+                    return turn;
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     /// Tells the machine of local changes, and gathers further ones for a while.
@@ -132,7 +177,7 @@ impl<M: Machine> Pump<M> {
         self.feed(Input::Wake);
         let flushes = self.armed.map_or(0, |armed| armed.flushes.saturating_add(1));
         let window = if flushes >= SUSTAINED { SUSTAINED_GATHER } else { self.site.config.gather };
-        self.armed = Some(Armed { until: Instant::now() + window, flushes });
+        self.armed = Some(Armed { until: deadline(window), flushes });
     }
 
     fn gathered(&mut self) {
@@ -144,7 +189,7 @@ impl<M: Machine> Pump<M> {
     }
 
     fn call(&mut self, call: Call<M>) {
-        let effects = call(&mut self.machine, now(), &mut self.rng);
+        let effects = call(&mut self.machine, self.site.now(), &mut self.rng);
         let mut inputs = VecDeque::new();
         self.apply_all(effects, &mut inputs);
         self.drain(inputs);
@@ -193,7 +238,7 @@ impl<M: Machine> Pump<M> {
 
     fn drain(&mut self, mut inputs: VecDeque<Input>) {
         while let Some(input) = inputs.pop_front() {
-            let effects = self.machine.handle(input, now(), &mut self.rng);
+            let effects = self.machine.handle(input, self.site.now(), &mut self.rng);
             self.apply_all(effects, &mut inputs);
         }
         (self.after)(&mut self.machine);
@@ -241,7 +286,7 @@ impl<M: Machine> Pump<M> {
 
     fn close(&mut self, link: LinkTag, close: Close, reason: String, inputs: &mut VecDeque<Input>) {
         if let Some(open) = self.forget(link) {
-            let _ = open.outlet.out.send(Out::Close(close));
+            self.site.spawn(link::see_off(open.outlet, close));
             inputs.push_back(Input::LinkDown { link, reason: format!("closed here: {reason}") });
         }
     }
@@ -258,7 +303,7 @@ impl<M: Machine> Pump<M> {
         let peer = linked.peer.clone();
         let info = linked.info.take();
         tracing::debug!("{link:?} to {} ({}) is up", peer.name, linked.connection.remote_address());
-        let outlet = link::start(link, linked, &self.sender, self.site.config.max_message);
+        let outlet = link::start(link, linked, &self.site, &self.sender);
         self.links.insert(link, Link { outlet, node: peer.node, queued: 0 });
         self.site.open_links.store(self.links.len(), Ordering::Relaxed);
         self.feed(Input::LinkUp { link, peer: peer.clone(), dialed: dialed.is_some() });
@@ -308,7 +353,7 @@ impl<M: Machine> Pump<M> {
 
     fn dial(&self, target: Target, wanted: Wanted) {
         let (endpoint, site, sender) = (self.endpoint.clone(), self.site.clone(), self.sender.clone());
-        tokio::spawn(async move {
+        self.site.spawn(async move {
             let event = match dial::dial(endpoint, site, target).await {
                 Ok(linked) => Event::Up { linked: Box::new(linked), dialed: Some(wanted) },
                 Err(error) => Event::DialFailed { wanted, error },
@@ -322,7 +367,7 @@ impl<M: Machine> Pump<M> {
         self.site.open_links.store(0, Ordering::Relaxed);
         for (link, open) in std::mem::take(&mut self.links) {
             let _ = open.outlet.out.send(Out::Close(Close::left()));
-            writers.push(open.outlet.writer);
+            writers.push(open.outlet.written);
             self.feed(Input::LinkDown { link, reason: "this peer leaves".into() });
         }
         let finish = async {
@@ -331,6 +376,7 @@ impl<M: Machine> Pump<M> {
                 tokio::pin!(writer);
                 loop {
                     tokio::select! {
+                        biased;
                         _ = &mut writer => break,
                         Some(_) = self.events.recv() => {}
                     }
@@ -339,7 +385,7 @@ impl<M: Machine> Pump<M> {
             self.endpoint.close(0u32.into(), b"the peer left");
             self.endpoint.wait_idle().await;
         };
-        if tokio::time::timeout_at(deadline.into(), finish).await.is_err() {
+        if tokio::time::timeout_at(deadline, finish).await.is_err() {
             self.endpoint.close(0u32.into(), b"the peer left");
             // One turn of the runtime, so that the closing datagrams leave.
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -353,7 +399,7 @@ async fn gather(armed: Option<Armed>) {
     // The end is fixed when the gathering begins: this future is made anew after each event of the links, which must
     // not put the next flush off.
     if armed.flushes >= SUSTAINED {
-        return tokio::time::sleep_until(armed.until.into()).await;
+        return tokio::time::sleep_until(armed.until).await;
     }
     while Instant::now() < armed.until {
         tokio::task::yield_now().await;
@@ -362,7 +408,7 @@ async fn gather(armed: Option<Armed>) {
 
 async fn sleep_until(timer: Option<Instant>) {
     match timer {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
+        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }
@@ -380,10 +426,10 @@ async fn accept(endpoint: Endpoint, site: Arc<Site>, sender: Sender<Event>, coun
             incoming.refuse();
             continue;
         };
-        let (site, sender, counters) = (site.clone(), sender.clone(), counters.clone());
-        tokio::spawn(async move {
+        let (here, sender, counters) = (site.clone(), sender.clone(), counters.clone());
+        site.spawn(async move {
             let _slot = slot;
-            admit(incoming, &site, &sender, &counters).await;
+            admit(incoming, &here, &sender, &counters).await;
         });
     }
 }

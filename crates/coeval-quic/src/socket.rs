@@ -13,8 +13,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// Large enough that a burst of datagrams survives until the I/O thread runs; the system may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
@@ -98,7 +98,7 @@ impl ConditionedSocket {
         Self { inner, conditioner, line: Arc::default(), ids, foreign }
     }
 
-    /// Sends what is due, for ever: to be spawned once.
+    /// Sends what is due until the socket is gone: to be spawned once.
     pub(crate) fn deliver(&self) -> impl Future<Output = ()> + Send + use<> {
         deliver(self.line.clone(), self.inner.clone())
     }
@@ -107,8 +107,8 @@ impl ConditionedSocket {
         let now = Instant::now();
         let segment = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         for contents in transmit.contents.chunks(segment) {
-            for due in self.conditioner.plan(contents.len(), now).into_iter().flatten() {
-                self.line.push(due, Delayed::new(transmit, contents));
+            for due in self.conditioner.plan(contents.len(), now.into_std()).into_iter().flatten() {
+                self.line.push(due.into(), Delayed::new(transmit, contents));
             }
         }
     }
@@ -142,6 +142,13 @@ impl ConditionedSocket {
         if foreign > 0 {
             self.foreign.fetch_add(foreign as u64, Ordering::Relaxed);
         }
+    }
+}
+
+impl Drop for ConditionedSocket {
+    fn drop(&mut self) {
+        // What is on its way still leaves; then the delivering task ends.
+        self.line.close();
     }
 }
 
@@ -231,6 +238,8 @@ impl Delayed {
 struct Queue {
     count: u64,
     datagrams: BTreeMap<(Instant, u64), Delayed>,
+    /// The socket is gone: nothing follows.
+    closed: bool,
 }
 
 /// Where delayed datagrams wait.
@@ -254,6 +263,15 @@ impl DelayLine {
         if is_first {
             self.changed.notify_one();
         }
+    }
+
+    fn close(&self) {
+        self.queue.lock().closed = true;
+        self.changed.notify_one();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.queue.lock().closed
     }
 
     /// The next datagram if it is due, else when it will be.
@@ -283,10 +301,12 @@ async fn deliver(line: Arc<DelayLine>, socket: Arc<dyn AsyncUdpSocket>) {
             },
             Err(Some(due)) => {
                 tokio::select! {
-                    () = tokio::time::sleep_until(due.into()) => {}
+                    biased;
+                    () = tokio::time::sleep_until(due) => {}
                     () = line.changed.notified() => {}
                 }
             }
+            Err(None) if line.is_closed() => return,
             Err(None) => line.changed.notified().await,
         }
     }

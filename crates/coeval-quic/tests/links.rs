@@ -204,6 +204,17 @@ fn shutdown_delivers_what_is_queued() {
     assert_eq!(from.seen.lock().down.len(), 1, "the machine saw its link end");
 }
 
+/// An instant so far away overflowed.
+#[test]
+fn shutdown_that_may_take_for_ever_ends_when_it_is_done() {
+    let (a, b) = (Peer::member("a"), Peer::member("b"));
+    a.link_to(&b);
+    a.send(numbered(10, 100));
+    a.io.shutdown(Duration::MAX).unwrap();
+    b.until("the end", |seen| seen.down.len() == 1);
+    assert_eq!(b.seen().messages.len(), 10);
+}
+
 #[test]
 fn close_by_the_machine_carries_its_reason_after_the_last_message() {
     let (a, b) = (Peer::member("a"), Peer::member("b"));

@@ -2,6 +2,7 @@
 use super::Failure;
 use crate::InviteId;
 use crate::admission::{Refusal, RefusalCode, Secret};
+use bytes::Bytes;
 use coeval_time::SessionId;
 use coeval_value::{NodeId, PeerId};
 use quinn::Connection;
@@ -31,11 +32,9 @@ pub(super) struct Tie<'a> {
 }
 
 impl Tie<'_> {
-    pub(super) fn prove(&self, role: Role, prover: NodeId, verifier: PeerId) -> Result<[u8; 32], Failure> {
+    pub(super) fn prove(&self, role: Role, prover: NodeId, verifier: PeerId) -> Result<Bytes, Failure> {
         let message = self.message(role, prover, verifier)?;
-        let mut proof = [0; 32];
-        proof.copy_from_slice(hmac::sign(&self.key(), &message).as_ref());
-        Ok(proof)
+        Ok(Bytes::copy_from_slice(hmac::sign(&self.key(), &message).as_ref()))
     }
 
     pub(super) fn verify(
@@ -43,7 +42,7 @@ impl Tie<'_> {
         role: Role,
         prover: NodeId,
         verifier: PeerId,
-        proof: &[u8; 32],
+        proof: &[u8],
     ) -> Result<(), Failure> {
         let message = self.message(role, prover, verifier)?;
         hmac::verify(&self.key(), &message, proof)

@@ -29,7 +29,8 @@ pub(super) struct Hello {
     pub(super) session: Uuid,
     pub(super) about: About,
     pub(super) invite: Option<u64>,
-    pub(super) proof: [u8; 32],
+    /// As bytes: an array of numbers would differ in length from proof to proof.
+    pub(super) proof: Bytes,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,7 +44,7 @@ pub(super) struct About {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Welcome {
     pub(super) about: About,
-    pub(super) proof: [u8; 32],
+    pub(super) proof: Bytes,
     pub(super) grant: Option<Grant>,
 }
 
