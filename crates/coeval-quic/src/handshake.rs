@@ -76,6 +76,7 @@ impl Site {
     }
 
     /// Runs a task beside the others.
+    #[track_caller]
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(Box::pin(task));
     }

@@ -14,7 +14,9 @@
 //! | [`finals`] | what must hold at rest |
 //! | [`run`] | [`run`](run::run): one seed from its first link to its verdict |
 //! | [`shrink`] | a failing scenario made small |
+//! | [`driver`] | the second layer: programs under the real driver, with tokio and quinn, over a simulated UDP network |
 pub mod check;
+pub mod driver;
 pub mod finals;
 pub mod ledger;
 pub mod mesh;
