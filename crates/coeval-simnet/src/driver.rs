@@ -13,10 +13,12 @@
 //! | [`network`] | [`Network`](network::Network): sockets, weather, cuts, address translation |
 //! | [`tasks`] | [`Tasks`](tasks::Tasks): the tasks of one process, which can be stopped, killed and counted |
 //! | [`program`] | [`Program`](program::Program): a store and an engine; [`Desk`](program::Desk): its admission |
-//! | [`world`] | [`World`](world::World): processes that open, fall, stop, leave; what they did; when all is at rest |
+//! | [`world`] | [`World`](world::World): processes that open, fall, stop, leave; what they did |
+//! | `rest` | when all is at rest, and why it is not |
 //! | [`scene`] | [`run`](scene::run): one seed from its first dial to its verdict |
 pub mod network;
 pub mod program;
+mod rest;
 pub mod scene;
 pub mod tasks;
 pub mod world;

@@ -203,6 +203,11 @@
 //! * **A peer that broke or left keeps its program waiting.** Reads work, writes and waits say that it stopped:
 //!   `coeval::peer::after_a_panic_of_the_io_thread_reads_work_and_writes_say_stopped`,
 //!   `integration-tests::misuse::after_leaving_reads_work_and_writes_say_stopped`.
+//! * **A peer that stops reading, stops running or dies holds what others keep for it.** Links are cut, connections, tasks
+//!   and queues go, and it is linked again when it comes back:
+//!   `coeval-simnet::driver::real_drivers_converge_and_leak_nothing_whatever_is_done_to_their_network`,
+//!   `coeval-simnet::driver::link_that_was_closed_here_goes_also_when_its_peer_reads_nothing`,
+//!   `coeval-simnet::driver::stopped_process_is_given_up_and_found_again`.
 //! * **A digest lags behind what was written.** `integration-tests::sessions::a_digest_is_of_all_that_was_written_so_far`.
 //!
 //! # The journal

@@ -162,6 +162,8 @@ impl Machine for Seat {
             Input::DialFailed { .. } => (6, 0),
             Input::Wake => (7, 0),
             Input::Timer => (8, 0),
+            // These programs keep no log.
+            _ => (9, 0),
         };
         program.network.note(&[program.sync.node().incarnation.0, kind, size]);
         let drains = matches!(input, Input::Wake);
