@@ -12,6 +12,7 @@
 //! | [`tree`] | [`Tree`]: one entity's nodes with the rule itself, generic over where leaves live ([`LeafStore`]) |
 //! | [`digest`] | contributions to the [`Digest`] |
 //! | [`replica`] | the [`Replica`] trait: what replication needs of a store |
+//! | [`world`] | [`World`], [`Content`]: how a session goes back to a checkpoint |
 //! | [`plain`] | [`PlainReplica`]: a whole replica for one thread, the reference for stores and replication |
 pub mod batch;
 pub mod digest;
@@ -20,6 +21,7 @@ pub mod plain;
 pub mod replica;
 pub mod state;
 pub mod tree;
+pub mod world;
 
 pub use batch::{Batch, BatchError};
 pub use op::Op;
@@ -29,3 +31,4 @@ pub use replica::{
 };
 pub use state::{Digest, Entry, EntryBody, Life, NodeState, SlotKey, SlotState};
 pub use tree::{JoinReport, LeafStore, Tree, Visibility};
+pub use world::{Content, Entered, World};

@@ -5,7 +5,7 @@
 //! store instead.
 use crate::{
     Applied, Batch, Change, Digest, Drained, Entry, EntryBody, LeafStore, Life, LinkTag, NodeState, Origin,
-    Refusal, SlotId, SlotKey, SlotState, Tree, Visibility, digest,
+    Refusal, SlotId, SlotKey, SlotState, Tree, Visibility, World, digest,
 };
 use coeval_time::{EditId, Incarnation, Stamp, WallTime};
 use coeval_value::{EntityId, Leaf, Path, SIM_ENTITY, SampleMeta, Value};
@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod replication;
+mod worlds;
 
 /// How much a [`PlainReplica`] holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +73,7 @@ struct Inner {
     new_entries: Vec<(Origin, EditId)>,
     entries_digest: Digest,
     position: u64,
+    world: World,
 }
 
 #[derive(Debug)]
@@ -142,6 +144,7 @@ impl PlainReplica {
             new_entries: Vec::new(),
             entries_digest: Digest::ZERO,
             position: 0,
+            world: World::FIRST,
         };
         // Every world has it from the start, so it is nothing to drain and nothing to count.
         let life = Life { created: Stamp::GENESIS, deleted: Stamp::NONE };

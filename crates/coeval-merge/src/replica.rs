@@ -1,6 +1,6 @@
 //! What replication needs of a store, and nothing more.
-use crate::{Digest, Entry, Life, NodeState, SlotKey, SlotState};
-use coeval_time::{EditId, Incarnation, Stamp};
+use crate::{Digest, Entered, Entry, Life, NodeState, SlotKey, SlotState, World};
+use coeval_time::{EditId, Incarnation, Stamp, StampError, WallTime};
 use coeval_value::EntityId;
 
 /// A local, append-only number for a [`SlotKey`]; never reused, meaningful to one replica only.
@@ -159,6 +159,23 @@ pub trait Replica {
 
     /// The ids of all entries, in order.
     fn entry_ids(&self) -> Vec<EditId>;
+
+    /// The world it is in.
+    fn world(&self) -> World;
+
+    /// A new stamp, above all that is known here and above `wall`.
+    ///
+    /// # Errors
+    /// [`StampError`] at the end of the range.
+    fn issue(&self, wall: WallTime) -> Result<Stamp, StampError>;
+
+    /// Goes to a newer world, all at one batch boundary: `states` and the clock edits among `entries` are its whole
+    /// content; records among `entries` join those known. Slots keep their numbers, positions go on, the hybrid clock is
+    /// raised and never lowered. What changes by it is drained as changed here.
+    ///
+    /// Between two worlds no batch is torn and nothing is missing that both hold. `None`, and nothing changed, when
+    /// `world` is not newer than the one it is in.
+    fn enter(&self, world: World, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Option<Entered>;
 }
 
 /// The digest bucket an entity falls into.

@@ -228,12 +228,42 @@ impl Cell {
     pub(crate) fn publish(
         &self,
         writer: &mut CellWriter<'_>,
-        mut header: Header,
+        header: Header,
         payload: Payload<'_>,
         hub: &Hub,
     ) {
         let had_leaf = writer.status() & LEAF != 0;
         let had_heap = had_leaf && self.remember(writer, &header, hub) == Some(HEAP);
+        self.place(writer, header, payload, had_heap, hub);
+    }
+
+    /// Publishes a sample that fits, of another world: what was here before is no predecessor of it, and readers go from
+    /// one to the other with no gap. The caller holds the writer lock.
+    pub(crate) fn renew(&self, writer: &mut CellWriter<'_>, header: Header, payload: Payload<'_>, hub: &Hub) {
+        self.forget_older();
+        let had_heap = self.heap.load().is_some();
+        self.place(writer, header, payload, had_heap, hub);
+    }
+
+    /// Forgets what came before the sample that is published next.
+    pub(crate) fn forget_older(&self) {
+        self.first.store(self.ring.published() + 1, Ordering::Release);
+        self.branch.store(NO_EPOCH, Ordering::Relaxed);
+        if let Some(history) = self.history.get() {
+            history.forget();
+        }
+    }
+
+    /// `had_heap`: the sample published before lies on the heap.
+    #[inline]
+    fn place(
+        &self,
+        writer: &mut CellWriter<'_>,
+        mut header: Header,
+        payload: Payload<'_>,
+        had_heap: bool,
+        hub: &Hub,
+    ) {
         let branch = self.branch.load(Ordering::Relaxed);
         if branch != header.epoch {
             if branch != NO_EPOCH && hub.epochs.older(header.epoch, branch) {
@@ -270,7 +300,7 @@ impl Cell {
                 writer.publish(&sample[..HEADER]);
             }
         }
-        if !had_leaf {
+        if writer.status() & LEAF == 0 {
             writer.set_status(writer.status() | LEAF);
         }
     }
@@ -324,13 +354,9 @@ impl Cell {
     /// Drops the leaf. The caller holds the writer lock.
     pub(crate) fn drop_leaf(&self, writer: &mut CellWriter<'_>) {
         writer.set_status(writer.status() & !LEAF);
-        self.first.store(self.ring.published() + 1, Ordering::Release);
         self.heap_lags.store(false, Ordering::Relaxed);
         self.heap.store(None);
-        self.branch.store(NO_EPOCH, Ordering::Relaxed);
-        if let Some(history) = self.history.get() {
-            history.forget();
-        }
+        self.forget_older();
     }
 
     /// Moves the parameter to a new cell with room for `words` words: `fill` publishes there before anyone can see it.

@@ -16,7 +16,7 @@ use crate::pump::PumpState;
 use crate::slot::{Pending, Slot};
 use crate::watch::Watches;
 use coeval_faults::{Fault, active};
-use coeval_merge::{Life, NodeState, Refusal, SlotKey, Tree};
+use coeval_merge::{Life, NodeState, Refusal, SlotKey, Tree, World};
 use coeval_time::{Clock, Stamp};
 use coeval_value::path::MAX_KEYS;
 use coeval_value::words::MAX_INLINE_WORDS;
@@ -44,8 +44,9 @@ pub(crate) struct Core {
     pub(crate) events: Events,
     /// The stamp that showed that another program writes as this store's incarnation.
     pub(crate) fork: Mutex<Option<Stamp>>,
+    pub(crate) world: Mutex<World>,
     entities: AtomicU32,
-    tombstones: AtomicU32,
+    pub(crate) tombstones: AtomicU32,
 }
 
 /// What a join did.
@@ -73,6 +74,7 @@ impl Core {
             authors: Authors::default(),
             events: Events::default(),
             fork: Mutex::default(),
+            world: Mutex::new(World::FIRST),
             entities: AtomicU32::new(0),
             tombstones: AtomicU32::new(0),
             hub,
@@ -154,7 +156,7 @@ impl Core {
     }
 
     /// A node of the tree for `path`: the one asked for, or an ancestor of it.
-    fn make_leaf(
+    pub(crate) fn make_leaf(
         &self,
         node: &Arc<EntityNode>,
         paths: &mut Paths,
@@ -176,7 +178,7 @@ impl Core {
         if let Some(slot) = self.slots.get(slot) {
             slot.pump.lock().cell = Some(Arc::clone(&cell));
         }
-        CellLeaf { cell, hub: Arc::clone(&self.hub) }
+        CellLeaf::new(cell, Arc::clone(&self.hub))
     }
 
     /// Joins a fragment of a path into the entity's tree and notes what changed. The caller holds `batch` shared.
@@ -244,11 +246,7 @@ impl Core {
             return Ok(Joined::Superseded);
         }
         inner.life = joined;
-        let phase = match (joined.created.is_none(), joined.deleted.is_none()) {
-            (_, false) => Phase::Deleted,
-            (false, true) => Phase::Alive,
-            (true, true) => Phase::Unknown,
-        };
+        let phase = Phase::of(&joined);
         if phase != node.phase() {
             self.enter_phase(node, inner, phase);
         }
@@ -314,18 +312,23 @@ impl Core {
         }
     }
 
-    /// Brings the index of names up to date with the entity's `name`.
-    fn refresh_name(&self, node: &EntityNode, inner: &mut Inner) {
+    /// The entity's name as readers see it.
+    pub(crate) fn shown_name(&self, node: &EntityNode, inner: &Inner) -> Option<Arc<str>> {
         let shown = match node.phase() {
             Phase::Alive => {
                 inner.tree.get(&self.name_path).filter(|leaf| leaf.cell.status() & crate::cell::SHOWN != 0)
             }
             _ => None,
         };
-        let name = match shown.and_then(|leaf| leaf.cell.leaf(&self.hub)).map(|leaf| leaf.value) {
+        match shown.and_then(|leaf| leaf.cell.leaf(&self.hub)).map(|leaf| leaf.value) {
             Some(Value::Text(name)) => Some(name),
             _ => None,
-        };
+        }
+    }
+
+    /// Brings the index of names up to date with the entity's `name`.
+    fn refresh_name(&self, node: &EntityNode, inner: &mut Inner) {
+        let name = self.shown_name(node, inner);
         if name == inner.name {
             return;
         }

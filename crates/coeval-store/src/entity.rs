@@ -20,6 +20,16 @@ pub(crate) enum Phase {
     Deleted = 2,
 }
 
+impl Phase {
+    pub(crate) fn of(life: &Life) -> Self {
+        match (life.created.is_none(), life.deleted.is_none()) {
+            (_, false) => Self::Deleted,
+            (false, true) => Self::Alive,
+            (true, true) => Self::Unknown,
+        }
+    }
+}
+
 pub(crate) struct EntityNode {
     pub(crate) id: EntityId,
     /// The number of the slot of its life; set before anyone else sees the node.

@@ -1,5 +1,5 @@
 //! The write-once entries of the `SimEntity`: a set that only grows.
-use coeval_merge::{Entry, Origin};
+use coeval_merge::{Entry, EntryBody, Origin};
 use coeval_time::EditId;
 use std::collections::BTreeMap;
 
@@ -44,6 +44,19 @@ impl Entries {
         let taken = std::mem::take(&mut self.pending);
         self.drained.extend(taken.iter().map(|(_, entry)| (position, entry.id)));
         taken
+    }
+
+    /// Forgets the clock edits, which belong to a world. Returns those that were drained.
+    pub(crate) fn forget_edits(&mut self) -> Vec<Entry> {
+        let is_edit = |entry: &Entry| matches!(entry.body, EntryBody::Clock(_));
+        self.pending.retain(|(_, entry)| !is_edit(entry));
+        let all = &self.all;
+        let drained = self.drained.iter().filter_map(|(_, id)| all.get(id));
+        let gone: Vec<Entry> = drained.filter(|entry| is_edit(entry)).cloned().collect();
+        self.all.retain(|_, entry| !is_edit(entry));
+        let all = &self.all;
+        self.drained.retain(|(_, id)| all.contains_key(id));
+        gone
     }
 
     pub(crate) fn since(&self, position: u64) -> Vec<Entry> {

@@ -1,5 +1,5 @@
 //! The tree's view of a cell.
-use crate::cell::{Cell, EXCLUSIVE, LEAF, MAP, SHOWN, payload};
+use crate::cell::{ALIVE, Cell, EXCLUSIVE, INDEXED, LEAF, MAP, SHOWN, payload};
 use crate::hub::Hub;
 use crate::layout::Header;
 use coeval_merge::state::replaces;
@@ -13,27 +13,68 @@ use std::sync::Arc;
 pub(crate) struct CellLeaf {
     pub(crate) cell: Arc<Cell>,
     pub(crate) hub: Arc<Hub>,
+    /// What the cell holds is another world's: to the tree it holds nothing, to readers it stands until its successor
+    /// does.
+    stale: std::cell::Cell<bool>,
+}
+
+/// The status bits that say what the tree shows.
+fn bits_of(visibility: Visibility) -> u32 {
+    match visibility {
+        Visibility::Hidden => 0,
+        Visibility::Map => MAP,
+        Visibility::Leaf { exclusive: false } => SHOWN,
+        Visibility::Leaf { exclusive: true } => SHOWN | EXCLUSIVE,
+    }
+}
+
+impl CellLeaf {
+    pub(crate) fn new(cell: Arc<Cell>, hub: Arc<Hub>) -> Self {
+        Self { cell, hub, stale: std::cell::Cell::new(false) }
+    }
+
+    /// For a cell that another world has filled.
+    pub(crate) fn stale(cell: Arc<Cell>, hub: Arc<Hub>) -> Self {
+        Self { cell, hub, stale: std::cell::Cell::new(true) }
+    }
+
+    /// The tree of the new world is whole: what the cell still holds of the old one goes.
+    pub(crate) fn settle(&self, visibility: Visibility, alive: bool) {
+        let mut writer = self.cell.lock();
+        if self.stale.take() && writer.status() & LEAF != 0 {
+            self.cell.drop_leaf(&mut writer);
+        }
+        let kept = writer.status() & (LEAF | INDEXED);
+        writer.set_status(kept | bits_of(visibility) | if alive { ALIVE } else { 0 });
+        drop(writer);
+        self.cell.drop_truth();
+    }
 }
 
 impl LeafStore for CellLeaf {
     fn stamp(&self) -> Stamp {
-        self.cell.stamp()
+        if self.stale.get() { Stamp::NONE } else { self.cell.stamp() }
     }
 
     fn leaf(&self) -> Option<Leaf> {
-        self.cell.leaf(&self.hub)
+        if self.stale.get() { None } else { self.cell.leaf(&self.hub) }
     }
 
     fn write(&mut self, leaf: Leaf) -> bool {
         let mut words: Words = [0; MAX_INLINE_WORDS];
         let header = Header::new(leaf.stamp, &leaf.meta, &self.hub.epochs);
         let mut writer = self.cell.lock();
+        let stale = self.stale.take();
         // Fast writers may have been here since the tree looked.
-        if !replaces(&leaf, self.cell.stamp(), || self.cell.leaf(&self.hub)) {
+        if !stale && !replaces(&leaf, self.cell.stamp(), || self.cell.leaf(&self.hub)) {
             return false;
         }
         let payload = payload(leaf.value, &mut words);
         let count = payload.words();
+        if stale && self.cell.fits(count) {
+            self.cell.renew(&mut writer, header, payload, &self.hub);
+            return true;
+        }
         if self.cell.fits(count) {
             self.cell.publish(&mut writer, header, payload, &self.hub);
             return true;
@@ -48,7 +89,7 @@ impl LeafStore for CellLeaf {
 
     fn clear_below(&mut self, clear: Stamp) -> Option<Stamp> {
         let mut writer = self.cell.lock();
-        let stamp = self.cell.stamp();
+        let stamp = if self.stale.get() { Stamp::NONE } else { self.cell.stamp() };
         if stamp.is_none() || stamp >= clear {
             return None;
         }
@@ -59,12 +100,10 @@ impl LeafStore for CellLeaf {
     }
 
     fn set_visibility(&mut self, visibility: Visibility) {
-        let bits = match visibility {
-            Visibility::Hidden => 0,
-            Visibility::Map => MAP,
-            Visibility::Leaf { exclusive: false } => SHOWN,
-            Visibility::Leaf { exclusive: true } => SHOWN | EXCLUSIVE,
-        };
+        if self.stale.get() {
+            return;
+        }
+        let bits = bits_of(visibility);
         let mut writer = self.cell.lock();
         let before = writer.status();
         let after = before & !(SHOWN | EXCLUSIVE | MAP) | bits;

@@ -20,6 +20,7 @@
 //! | `cell`, `layout`, `history`, `leaf` | the newest sample and older ones; their words; the tree's view of a cell |
 //! | `truth` | a publisher's exact value beside the register |
 //! | `pump`, `replica`, `entries` | draining and digests; the trait that replication drives; session entries |
+//! | `worlds` | going to the content of a checkpoint, all at once |
 //! | `hub`, `epochs`, `authors`, `append` | what all of these share |
 //!
 //! # How a change travels
@@ -54,6 +55,7 @@ pub mod snapshot;
 pub mod store;
 mod truth;
 pub mod watch;
+mod worlds;
 pub mod write;
 
 pub use error::{EntryError, LookupError, ParamError, ReadError, WriteError};

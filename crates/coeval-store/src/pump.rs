@@ -50,7 +50,7 @@ impl PumpState {
     }
 
     /// Replaces the `old` contribution to `node`'s digest by `new`.
-    fn replace(&mut self, node: &EntityNode, old: Digest, new: Digest) {
+    pub(crate) fn replace(&mut self, node: &EntityNode, old: Digest, new: Digest) {
         if old == new {
             return;
         }
@@ -133,7 +133,7 @@ impl Core {
     }
 
     /// Sums up an entity's digest anew, slot by slot.
-    fn sum_up(&self, node: &Arc<EntityNode>, pump: &mut PumpState) {
+    pub(crate) fn sum_up(&self, node: &Arc<EntityNode>, pump: &mut PumpState) {
         let inner = node.inner.lock();
         let mut wanted: BTreeMap<u32, Digest> = BTreeMap::new();
         if node.phase() == Phase::Alive {

@@ -8,11 +8,11 @@ use crate::store::Store;
 use coeval_faults::{Fault, active};
 use coeval_merge::state::replaces;
 use coeval_merge::{
-    Applied, Digest, Drained, Entry, EntryBody, LinkTag, NodeState, Origin, Refusal, Replica, Scan, SlotId,
-    SlotKey, SlotState, SlotSummary,
+    Applied, Digest, Drained, Entered, Entry, EntryBody, LinkTag, NodeState, Origin, Refusal, Replica, Scan,
+    SlotId, SlotKey, SlotState, SlotSummary, World,
 };
 use coeval_time::hybrid::STAMP_LIMIT;
-use coeval_time::{EditId, Incarnation, Stamp};
+use coeval_time::{EditId, Incarnation, Stamp, StampError, WallTime};
 use coeval_value::words::{MAX_INLINE_WORDS, Words};
 use coeval_value::{EntityId, Leaf, Path};
 use std::cmp::Reverse;
@@ -144,6 +144,18 @@ impl Replica for Store {
 
     fn entry_ids(&self) -> Vec<EditId> {
         self.core.entries.lock().iter().map(|entry| entry.id).collect()
+    }
+
+    fn world(&self) -> World {
+        *self.core.world.lock()
+    }
+
+    fn issue(&self, wall: WallTime) -> Result<Stamp, StampError> {
+        self.core.hub.stamp(wall, Stamp::NONE)
+    }
+
+    fn enter(&self, world: World, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Option<Entered> {
+        self.core.enter(world, states, entries)
     }
 }
 

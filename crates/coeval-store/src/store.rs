@@ -171,6 +171,7 @@ impl Store {
             return Err(EntryError::Value { topic, source });
         }
         let now = self.now();
+        let _all_or_nothing = self.core.batch.read();
         let stamp = self.core.hub.stamp(now, Stamp::NONE)?;
         let entry = Entry { id: EditId { stamp, index: 0 }, body: EntryBody::Record { topic, value } };
         self.insert(vec![entry.clone()])?;
@@ -183,6 +184,8 @@ impl Store {
     /// # Errors
     /// [`EntryError`]; nothing changed.
     pub fn edit_clock(&self, kinds: &[EditKind], at: Option<WallTime>) -> Result<Vec<Edit>, EntryError> {
+        // Of one world: an edit at the instant that an old one suggests has no business in a new one.
+        let _all_or_nothing = self.core.batch.read();
         let now = self.now();
         let at = at.unwrap_or_else(|| self.core.clock.immediate_at(now));
         // Not above `at` of an immediate edit by more than the clock allows: the stamp follows session time.
@@ -201,8 +204,8 @@ impl Store {
         self.core.entries.lock().iter().cloned().collect()
     }
 
+    /// The caller holds `batch` shared.
     fn insert(&self, entries: Vec<Entry>) -> Result<(), EntryError> {
-        let _all_or_nothing = self.core.batch.read();
         let limit = self.core.hub.limits.entries;
         if self.core.entries.lock().len() + entries.len() > limit {
             return Err(EntryError::Limit(limit));

@@ -1,5 +1,5 @@
 //! What the clock tells about its changes: plain data, pulled by whoever wants it.
-use crate::{EditId, Epoch, SimDuration, SimTime, WallTime};
+use crate::{EditId, Epoch, SimDuration, SimTime, Stamp, WallTime};
 use std::collections::VecDeque;
 
 /// What the clock showed at an instant.
@@ -22,6 +22,8 @@ pub enum ChangeCause {
     LateEdit(EditId),
     /// Session wall time itself stepped.
     SessionStep,
+    /// The session went to a world that was restored from a checkpoint, under this stamp.
+    Restored(Stamp),
 }
 
 /// One change of the clock, seen at one wall instant.

@@ -2,7 +2,7 @@
 use crate::change::{ChangeCause, ChangeLog, Changes, ClockChange, ClockPoint};
 use crate::fold::{self, EditError, Fold};
 use crate::segment::{Segment, Timeline, WaitingStop};
-use crate::{Context, Edit, EditId, Genesis, SessionId, SimTime, WallTime};
+use crate::{Context, Edit, EditId, Epoch, Genesis, SessionId, SimTime, WallTime};
 use arc_swap::ArcSwap;
 use coeval_faults::{Fault, active};
 use parking_lot::Mutex;
@@ -167,7 +167,7 @@ impl Clock {
         self.session
     }
 
-    /// What the clock started from.
+    /// What the session's clock started from, in its first world.
     pub const fn genesis(&self) -> &Genesis {
         &self.genesis
     }
@@ -296,6 +296,29 @@ impl Clock {
         inner.log.push(change);
         self.publish(&inner);
         change
+    }
+
+    /// Starts over, as a world that was restored from a checkpoint does: sim time stands at `genesis.sim`, paused, in
+    /// `epoch`; all edits so far are forgotten. Readers go from the old mapping to the new one at once. `now` is session
+    /// wall time.
+    ///
+    /// # Errors
+    /// [`EditError::ScaleNotFinite`] for the genesis; nothing changed.
+    pub fn restart(&self, genesis: Genesis, epoch: Epoch, now: WallTime) -> Result<ClockChange, EditError> {
+        let fold = Fold::restored(genesis, epoch)?;
+        let mut inner = self.inner.lock();
+        inner.advance(now);
+        let wall = inner.seen;
+        let before = inner.fold.segment_at(wall).point(wall);
+        let generation = inner.generation(wall).wrapping_add(1);
+        inner.fold = fold;
+        let segment = *inner.fold.segment_at(wall);
+        inner.generation_base = generation.wrapping_sub(segment.jumps);
+        let cause = ChangeCause::Restored(epoch.jump.stamp);
+        let change = ClockChange { cause, wall, before, after: segment.point(wall), generation };
+        inner.log.push(change);
+        self.publish(&inner);
+        Ok(change)
     }
 
     /// The changes since `cursor` (0 for all that are remembered), up to session wall time `now`.

@@ -104,8 +104,22 @@ impl Fold {
     /// # Errors
     /// [`EditError::ScaleNotFinite`].
     pub fn new(genesis: Genesis) -> Result<Self, EditError> {
-        let scale = genesis.scale;
-        let segment = Segment::genesis(&genesis).ok_or(EditError::ScaleNotFinite { scale })?;
+        Self::from_first(genesis, Segment::genesis(&genesis))
+    }
+
+    /// The clock of a world that was restored from a checkpoint, with no edits: at `genesis.sim`, paused, in `epoch`.
+    ///
+    /// It stands at every instant before the genesis too: peers whose session time is a little behind that of the one who
+    /// restored show the same.
+    ///
+    /// # Errors
+    /// [`EditError::ScaleNotFinite`].
+    pub fn restored(genesis: Genesis, epoch: Epoch) -> Result<Self, EditError> {
+        Self::from_first(genesis, Segment::restored(&genesis, epoch))
+    }
+
+    fn from_first(genesis: Genesis, first: Option<Segment>) -> Result<Self, EditError> {
+        let segment = first.ok_or(EditError::ScaleNotFinite { scale: genesis.scale })?;
         let first = Node { key: (WallTime::MIN, None), segment, waiting: Arc::new([]) };
         Ok(Self {
             genesis,

@@ -50,6 +50,14 @@ impl Segment {
         })
     }
 
+    /// The segment a world starts that was restored from a checkpoint: standing at `genesis.sim`, paused, in `epoch`.
+    pub(crate) fn restored(genesis: &Genesis, epoch: Epoch) -> Option<Self> {
+        let mut segment = Self::genesis(genesis)?;
+        (segment.paused, segment.epoch) = (true, epoch);
+        segment.settle(genesis.wall, genesis.sim);
+        Some(segment)
+    }
+
     /// Sim time at `wall`, by this segment's line: exact, rounded once, saturating at the ends of the range.
     pub fn sim_at(&self, wall: WallTime) -> SimTime {
         self.line.at(wall)

@@ -4,8 +4,9 @@
 //! MessagePack map by name. A reader that meets a version, a kind or a field it does not know says which.
 use crate::packed;
 use bytes::Bytes;
-use coeval_merge::Digest;
-use coeval_time::{EditId, Incarnation, Stamp, WallTime};
+use coeval_merge::{Digest, World};
+use coeval_time::hybrid::STAMP_LIMIT;
+use coeval_time::{EditId, Incarnation, SimTime, Stamp, WallTime};
 use coeval_value::{EntityId, NodeId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -98,7 +99,7 @@ macro_rules! frames {
 }
 
 frames! {
-    /// First on every link, from both sides.
+    /// First on every link, from both sides, and again when the sender went to another world.
     1 Hello,
     /// Names the slots that later frames speak of by number.
     2 Define,
@@ -136,6 +137,8 @@ frames! {
     18 Pong,
     /// The sender leaves.
     19 Bye,
+    /// Asks for the whole content of a newer world.
+    20 Fetch,
 }
 
 fn open(message: &[u8]) -> Result<(u8, &[u8]), FrameError> {
@@ -178,7 +181,39 @@ pub enum Interest {
     Full,
 }
 
-/// First on every link, from both sides: what the sender holds.
+/// A world of the session.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorldTag {
+    /// How many restores led to it.
+    pub number: u64,
+    /// The stamp of the restore.
+    #[serde(with = "packed::one")]
+    pub stamp: Stamp,
+    /// Sim time at its beginning: seconds and nanoseconds.
+    pub sim: (i64, u32),
+    /// The bits of the scale that its clock begins with, paused.
+    pub scale: u64,
+}
+
+impl From<World> for WorldTag {
+    fn from(World { number, stamp, sim, scale }: World) -> Self {
+        Self { number, stamp, sim: sim.secs_nanos(), scale: scale.to_bits() }
+    }
+}
+
+impl WorldTag {
+    /// The world; `None` if there is none of the kind.
+    pub fn world(&self) -> Option<World> {
+        let Self { number, stamp, sim: (secs, nanos), scale } = *self;
+        let fits = nanos < 1_000_000_000 && stamp.hlc < STAMP_LIMIT;
+        let sim = SimTime::from_secs_nanos(secs, nanos.min(999_999_999));
+        let world = World { number, stamp, sim, scale: f64::from_bits(scale) };
+        (fits && world.is_sound()).then_some(world)
+    }
+}
+
+/// First on every link, from both sides, and again when the sender has gone to another world: what it holds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
@@ -190,7 +225,7 @@ pub struct Hello {
     #[serde(with = "packed::one")]
     pub digest: Digest,
     /// The world of the session that the sender is in.
-    pub world: u64,
+    pub world: WorldTag,
     /// What the sender wants to receive.
     pub interest: Interest,
 }
@@ -243,6 +278,8 @@ pub struct Ack {
     pub refused: u32,
     /// Fragments already known.
     pub superseded: u32,
+    /// Fragments that are inert, because the receiver is in a newer world.
+    pub inert: u32,
 }
 
 /// The digest of everything the sender holds.
@@ -483,4 +520,13 @@ pub struct Pong {
 pub struct Bye {
     /// Why, in words.
     pub reason: String,
+}
+
+/// Asks for the whole content of the world that the receiver of this frame said it is in. The sender keeps aside what
+/// comes until its mark, and then goes there.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fetch {
+    /// Which world: no answer comes if the receiver has gone on to a newer one.
+    pub world: WorldTag,
 }

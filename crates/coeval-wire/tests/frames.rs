@@ -30,12 +30,13 @@ fn all() -> Vec<Frame> {
         value: blob.clone(),
     };
     let refused = Payload::Reply { number: 4, reply: Reply::Refused { reason: "no".into() } };
+    let tag = WorldTag { number: 3, stamp: Stamp::new(9, Incarnation(4)), sim: (-5, 7), scale: u64::MAX };
     vec![
         Hello {
             cursor: Some((Incarnation(u64::MAX), 9)),
             empty: false,
             digest: Digest(u128::MAX - 1),
-            world: 0,
+            world: tag,
             interest: Interest::Full,
         }
         .into(),
@@ -43,7 +44,7 @@ fn all() -> Vec<Frame> {
         Delta { states: blob.clone() }.into(),
         Entries { entries: Bytes::new() }.into(),
         Mark { position: 1 << 40, caught_up: true }.into(),
-        Ack { position: 3, parked: 1, ahead: 5_000_000_000, refused: 2, superseded: u32::MAX }.into(),
+        Ack { position: 3, parked: 1, ahead: 5_000_000_000, refused: 2, superseded: u32::MAX, inert: 7 }.into(),
         Root { digest: Digest(5), position: 6, members: u64::MAX }.into(),
         Buckets { round: 1, urgent: true, digests: (0..256).map(Digest).collect() }.into(),
         Entities {
@@ -75,6 +76,7 @@ fn all() -> Vec<Frame> {
         Ping { id: 1 }.into(),
         Pong { id: 1, received: WallTime::from_nanos(5), sent: WallTime::from_nanos(u64::MAX) }.into(),
         Bye { reason: "done".into() }.into(),
+        Fetch { world: tag }.into(),
     ]
 }
 
@@ -145,7 +147,7 @@ proptest! {
 
     #[test]
     fn mutated_frames_never_panic_and_what_is_read_is_written_again(
-        which in 0usize..20,
+        which in 0usize..21,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
         let mut message = all()[which].encode().expect("a frame").to_vec();

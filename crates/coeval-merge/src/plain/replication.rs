@@ -1,11 +1,12 @@
 //! The [`Replica`] face of [`PlainReplica`]: thin, each call under its one lock.
 use super::PlainReplica;
 use crate::{
-    Applied, Digest, Drained, Entry, LinkTag, Refusal, Replica, Scan, SlotId, SlotKey, SlotState,
-    SlotSummary, bucket_of,
+    Applied, Digest, Drained, Entered, Entry, LinkTag, Refusal, Replica, Scan, SlotId, SlotKey, SlotState,
+    SlotSummary, World, bucket_of,
 };
 
-use coeval_time::{EditId, Incarnation, Stamp};
+use coeval_time::hybrid::STAMP_LIMIT;
+use coeval_time::{EditId, Incarnation, Stamp, StampError, WallTime};
 use coeval_value::{EntityId, Path};
 
 impl Replica for PlainReplica {
@@ -117,5 +118,18 @@ impl Replica for PlainReplica {
 
     fn entry_ids(&self) -> Vec<EditId> {
         self.inner().entries.keys().copied().collect()
+    }
+
+    fn world(&self) -> World {
+        self.inner().world
+    }
+
+    fn issue(&self, wall: WallTime) -> Result<Stamp, StampError> {
+        let stamp = self.inner().issue(wall);
+        if stamp.hlc >= STAMP_LIMIT { Err(StampError::Overflow { hlc: stamp.hlc }) } else { Ok(stamp) }
+    }
+
+    fn enter(&self, world: World, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Option<Entered> {
+        self.inner().enter(world, states, entries)
     }
 }
