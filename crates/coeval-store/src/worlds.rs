@@ -131,7 +131,9 @@ impl Core {
             let body = bodies.entry(slot.key.entity).or_default();
             match (&slot.key.path, state) {
                 (None, SlotState::Life(life)) if life.newest().hlc < STAMP_LIMIT => body.life = life,
-                (Some(path), SlotState::Node(node)) if node.newest().hlc < STAMP_LIMIT && node.is_normal() => {
+                (Some(path), SlotState::Node(node))
+                    if node.newest().hlc < STAMP_LIMIT && node.is_normal() =>
+                {
                     body.nodes.insert(path.clone(), node);
                 }
                 _ => {}

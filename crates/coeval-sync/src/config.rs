@@ -57,8 +57,8 @@ pub struct Config {
     pub log_retry: WallDuration,
     /// Whether nodes that are learned of are dialed, so that the session becomes a full mesh (true).
     pub mesh: bool,
-    /// The world of the session.
-    pub world: u64,
+    /// Most message bytes kept aside for a newer world of the session (4 GiB); beyond, the link it comes by is closed.
+    pub world_bytes: usize,
 }
 
 impl Default for Config {
@@ -83,7 +83,7 @@ impl Default for Config {
             log_floor: 16 << 20,
             log_retry: WallDuration::from_secs(1),
             mesh: true,
-            world: 0,
+            world_bytes: 4 << 30,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::notice::Notice;
 use crate::parking::Parking;
 use crate::pump::Extra;
 use crate::stats::{PeerState, PeerStats, PeerStatus};
+use crate::worlds::Following;
 use coeval_merge::{LinkTag, Replica};
 use coeval_time::{Incarnation, MonoTime, WallDuration, WallTime};
 use coeval_value::NodeId;
@@ -42,6 +43,7 @@ pub struct Sync<R> {
     pub(crate) events: Events,
     pub(crate) log: Option<Log>,
     pub(crate) dialer: Dialer,
+    pub(crate) following: Following,
     pub(crate) stats: BTreeMap<NodeId, PeerStats>,
     pub(crate) notices: VecDeque<Notice>,
     pub(crate) out: Vec<Effect>,
@@ -81,6 +83,7 @@ impl<R: Replica> Sync<R> {
             events: Events::default(),
             log: None,
             dialer: Dialer::default(),
+            following: Following::default(),
             stats: BTreeMap::new(),
             notices: VecDeque::new(),
             out: Vec::new(),
@@ -298,14 +301,15 @@ impl<R: Replica> Sync<R> {
     }
 
     /// Says hello on a link, and takes the peer's if it came first.
-    fn greet(&mut self, tag: LinkTag) {
+    pub(crate) fn greet(&mut self, tag: LinkTag) {
         self.pump();
         let empty = self.is_empty();
         let (digest, position) = (self.replica.digest(), self.replica.position());
         let Some(link) = self.links.get_mut(&tag) else { return };
         let of = link.peer.node.incarnation;
         let cursor = self.cursors.get(&of).map(|at| (of, *at));
-        let hello = Hello { cursor, empty, digest, world: self.config.world, interest: Interest::Full };
+        let world = self.replica.world().into();
+        let hello = Hello { cursor, empty, digest, world, interest: Interest::Full };
         link.greeting = Some(Greeting { hello: hello.clone(), position });
         let held = link.held.take();
         self.send(tag, &hello.into());
@@ -330,7 +334,7 @@ impl<R: Replica> Sync<R> {
     }
 
     fn hello(&mut self, tag: LinkTag, theirs: &Hello) {
-        if let Err(message) = self.on_hello(tag, theirs) {
+        if let Err(message) = self.take_hello(tag, theirs) {
             self.complain(tag, message.clone());
             self.close(tag, CloseReason::Protocol(message));
         }
@@ -357,16 +361,13 @@ impl<R: Replica> Sync<R> {
     fn frame(&mut self, link: LinkTag, frame: Frame) {
         let greeted = self.links.get(&link).is_some_and(|link| link.inc.greeted);
         let result = match frame {
-            Frame::Hello(_) if greeted => Err("a second hello".to_owned()),
-            Frame::Hello(hello) => {
+            Frame::Hello(hello) => self.hear_world(link, &hello).and_then(|()| {
                 if let Some(waiting) = self.links.get_mut(&link).filter(|link| link.greeting.is_none()) {
-                    waiting.inc.greeted = true;
                     waiting.held = Some(hello);
-                    Ok(())
-                } else {
-                    self.on_hello(link, &hello)
+                    return Ok(());
                 }
-            }
+                self.take_hello(link, &hello)
+            }),
             Frame::LinkState(state) => {
                 self.on_link_state(link, state);
                 Ok(())
@@ -389,14 +390,27 @@ impl<R: Replica> Sync<R> {
     fn greeted_frame(&mut self, link: LinkTag, frame: Frame) -> Result<(), String> {
         match frame {
             Frame::Define(define) => self.on_define(link, &define.keys).map(|_| ()),
+            Frame::Ack(ack) => {
+                self.on_ack(link, &ack);
+                Ok(())
+            }
+            Frame::Event(event) => {
+                self.on_event(event);
+                Ok(())
+            }
+            Frame::EventAck(ack) => {
+                self.on_event_ack(ack);
+                Ok(())
+            }
+            Frame::Fetch(fetch) => {
+                self.on_fetch(link, &fetch);
+                Ok(())
+            }
+            content if !self.shares_world(link) => self.other_world(link, &content),
             Frame::Delta(delta) => self.on_delta(link, &delta),
             Frame::Entries(entries) => self.on_entries(link, &entries.entries),
             Frame::Mark(mark) => {
                 self.on_mark(link, &mark);
-                Ok(())
-            }
-            Frame::Ack(ack) => {
-                self.on_ack(link, &ack);
                 Ok(())
             }
             Frame::Root(root) => {
@@ -416,14 +430,6 @@ impl<R: Replica> Sync<R> {
             }
             Frame::Repaired(repaired) => {
                 self.on_repaired(link, repaired.round);
-                Ok(())
-            }
-            Frame::Event(event) => {
-                self.on_event(event);
-                Ok(())
-            }
-            Frame::EventAck(ack) => {
-                self.on_event_ack(ack);
                 Ok(())
             }
             other => Err(format!("a {} frame out of place", other.name())),
@@ -508,6 +514,7 @@ impl<R: Replica + Send + std::marker::Sync> Machine for Sync<R> {
         if self.applied {
             self.rename_if_forked();
         }
+        self.follow();
         while self.applied || self.has_room() {
             self.pump();
         }

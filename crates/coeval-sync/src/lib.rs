@@ -16,6 +16,7 @@
 //! | `link` | one link: what is on its way out, what came in and is not applied yet |
 //! | `pump` | the way out: drain, group, encode once, fan out; conflated deltas; snapshots |
 //! | `receive` | the way in: hellos and cursors, deltas staged to their mark, acknowledgements |
+//! | `worlds` | [`Sync::restore`], [`RestoreError`]: another world of the session, and following to it |
 //! | `parking` | fragments too far ahead of session time |
 //! | `repair` | digests: finding and mending differences |
 //! | `gossip`, `members`, `graph` | link states, who is present, shortest-path trees |
@@ -44,6 +45,7 @@ mod pump;
 mod receive;
 mod repair;
 pub mod replay;
+mod worlds;
 
 pub use coeval_wire::Reply;
 pub use config::{Config, SessionTime};
@@ -54,3 +56,4 @@ pub use log::LogStatus;
 pub use notice::{EventNotice, Notice};
 pub use replay::Replay;
 pub use stats::{PeerState, PeerStats, PeerStatus};
+pub use worlds::RestoreError;

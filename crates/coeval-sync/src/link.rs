@@ -3,7 +3,7 @@ use crate::io::LinkPeer;
 use crate::ping::Pinging;
 use crate::repair::Repair;
 use coeval_faults::{Fault, active};
-use coeval_merge::{Entry, SlotId, SlotState};
+use coeval_merge::{Entry, SlotId, SlotState, World};
 use coeval_time::{EditId, MonoTime};
 use coeval_wire::Frame;
 use coeval_wire::frame::Hello;
@@ -84,6 +84,10 @@ pub(crate) struct Outgoing {
 pub(crate) struct Incoming {
     /// Whether the peer's hello has come.
     pub(crate) greeted: bool,
+    /// The world that its last hello told.
+    pub(crate) world: Option<World>,
+    /// Fragments of another world since the last mark.
+    pub(crate) inert: u32,
     /// The peer's numbers; `None`: this replica refused the slot. Looked up, never iterated.
     pub(crate) numbers: HashMap<u32, Option<SlotId>, foldhash::fast::FixedState>,
     /// Numbers asked for because they were not defined.
@@ -106,9 +110,11 @@ pub(crate) struct Link {
     pub(crate) dialed: bool,
     /// What this side said first; `None` while it waits for session time.
     pub(crate) greeting: Option<Greeting>,
-    /// The peer's hello, kept until this side has greeted.
+    /// The peer's hello, kept until this side has greeted and is in the world that it is of.
     pub(crate) held: Option<Hello>,
     pub(crate) up_at: MonoTime,
+    /// Whether the owner was told that it is up.
+    pub(crate) announced: bool,
     pub(crate) out: Outgoing,
     pub(crate) inc: Incoming,
     pub(crate) repair: Repair,
@@ -125,6 +131,7 @@ impl Link {
             greeting: None,
             held: None,
             up_at: now,
+            announced: false,
             out: Outgoing {
                 mode: Mode::Greeting,
                 defined: SlotSet::default(),

@@ -1,6 +1,6 @@
 //! What the engine has to tell: a queue of notices, polled by the owner.
 use crate::events::{EventId, Target};
-use coeval_merge::LinkTag;
+use coeval_merge::{Entered, LinkTag, World};
 use coeval_time::{PingSample, SimTime, Stamp};
 use coeval_value::{NodeId, Value};
 use coeval_wire::Reply;
@@ -89,6 +89,13 @@ pub enum Notice {
         before: NodeId,
         /// Who it is.
         node: NodeId,
+    },
+    /// This replica went to another world of the session: one that was restored here, or that somebody restored.
+    World {
+        /// Where it is.
+        world: World,
+        /// What it left behind.
+        entered: Entered,
     },
     /// The four timestamps of an answered ping.
     PingSample {

@@ -3,7 +3,7 @@
 //! Whether a fragment counts depends on its stamp and on session time alone, so all replicas agree on it once the time
 //! has come. A node state is a join of writes; each of its parts is judged by its own stamp.
 use coeval_faults::{Fault, active};
-use coeval_merge::{Entry, Life, LinkTag, NodeState, SlotId, SlotState};
+use coeval_merge::{Entry, EntryBody, Life, LinkTag, NodeState, SlotId, SlotState};
 use coeval_time::{Incarnation, Stamp, WallTime};
 use std::collections::BTreeMap;
 
@@ -169,6 +169,16 @@ impl Parking {
             }
         }
         out
+    }
+
+    /// Forgets what belongs to a world: all but records.
+    pub(crate) fn forget_world(&mut self) {
+        let is_record = |parked: &Parked| matches!(parked, Parked::Entry(entry) if matches!(entry.body, EntryBody::Record { .. }));
+        self.waiting.retain(|_, (_, parked)| is_record(parked));
+        self.by_author.clear();
+        for (stamp, _) in self.waiting.keys() {
+            *self.by_author.entry(stamp.writer).or_default() += 1;
+        }
     }
 
     /// The stamp that is due next.

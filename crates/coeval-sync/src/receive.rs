@@ -3,6 +3,7 @@ use crate::Sync;
 use crate::codec;
 use crate::link::{Greeting, Link, Mode};
 use crate::notice::Notice;
+use crate::parking::Split;
 use coeval_faults::{Fault, active};
 use coeval_merge::{Entry, LinkTag, Origin, Replica, SlotId, SlotState};
 use coeval_time::Stamp;
@@ -20,24 +21,19 @@ impl<R: Replica> Sync<R> {
     /// An empty receiver gets everything, whatever cursor it names. A known cursor gets what was drained after it.
     /// Else the digests are narrowed down to what differs.
     pub(crate) fn on_hello(&mut self, tag: LinkTag, hello: &Hello) -> Result<(), String> {
-        if hello.world != self.config.world {
-            return Err(format!(
-                "the peer is in world {}, this node in world {}",
-                hello.world, self.config.world
-            ));
-        }
         self.pump();
         let position = self.replica.position();
         let me = self.me.node.incarnation;
         let known = hello.cursor.filter(|(of, at)| *of == me && *at <= position).map(|(_, at)| at);
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
-        link.inc.greeted = true;
         let node = link.peer.node;
         let Some(Greeting { hello: mine, position: then }) = &link.greeting else { return Ok(()) };
         // Both ends compare the same two hellos, so both come to the same conclusion.
         let presented = mine.empty || mine.cursor.is_some();
         let equal = (mine.empty || hello.digest == mine.digest).then_some(*then);
-        self.notices.push_back(Notice::LinkUp { link: tag, node });
+        if !std::mem::replace(&mut link.announced, true) {
+            self.notices.push_back(Notice::LinkUp { link: tag, node });
+        }
         if let Some(since) = self.remembered(node).filter(|_| active(Fault::CursorKeptBySender)) {
             let slots = self.slots_since(since);
             self.start(tag, Mode::Behind, since, true);
@@ -69,7 +65,7 @@ impl<R: Replica> Sync<R> {
         self.links.values().filter(before).map(|link| link.out.acked).max()
     }
 
-    fn start(&mut self, tag: LinkTag, mode: Mode, entries_since: u64, caught_up: bool) {
+    pub(crate) fn start(&mut self, tag: LinkTag, mode: Mode, entries_since: u64, caught_up: bool) {
         let Some(Link { out, .. }) = self.links.get_mut(&tag) else { return };
         out.mode = mode;
         out.caught_up = caught_up;
@@ -109,6 +105,7 @@ impl<R: Replica> Sync<R> {
     pub(crate) fn on_delta(&mut self, tag: LinkTag, delta: &Delta) -> Result<(), String> {
         let states = codec::decode_states(&delta.states)?;
         self.stats(tag).received_updates += states.len() as u64;
+        let fetched = self.fetches_from(tag);
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
         let mut missing = Vec::new();
         for (number, state) in states {
@@ -120,7 +117,11 @@ impl<R: Replica> Sync<R> {
         }
         link.inc.staged_bytes += delta.states.len();
         let eager = active(Fault::TornAtReceiver) || (active(Fault::PagesBeforeMark) && !link.inc.complete);
-        let apply = eager || link.inc.staged_bytes > self.config.staged_bytes;
+        // Of a world that is entered all at once, no part is applied.
+        let apply = !fetched && (eager || link.inc.staged_bytes > self.config.staged_bytes);
+        if link.inc.staged_bytes > self.config.world_bytes {
+            return Err(format!("a world of more than {} bytes", self.config.world_bytes));
+        }
         let mut ask = Vec::new();
         for number in &missing {
             if link.inc.asked.len() < MAX_ASKED && link.inc.asked.insert(*number) {
@@ -190,18 +191,34 @@ impl<R: Replica> Sync<R> {
         Ack { refused: ack.refused.saturating_add(refused), ..ack }
     }
 
+    /// Parks what is too far ahead, to be passed on; returns the rest.
+    pub(crate) fn park(
+        &mut self,
+        tag: LinkTag,
+        states: Vec<(SlotId, SlotState)>,
+        entries: Vec<Entry>,
+    ) -> Split {
+        let limit = self.session_wall().saturating_add(self.config.lead);
+        let mut split = self.parking.split(tag, states, entries, limit, self.config.parked_per_author);
+        let remote = |stamp: Stamp| Origin::Remote { link: tag, author: stamp.writer };
+        for (slot, state) in split.parked.drain(..) {
+            self.extra.states.push((remote(crate::parking::newest(&state)), slot, state));
+        }
+        self.extra.entries.extend(split.parked_entries.drain(..).map(|e| (remote(e.id.stamp), e)));
+        split
+    }
+
     /// Parks what is too far ahead and applies the rest. The hybrid clock is raised first.
-    fn apply(&mut self, tag: LinkTag, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Ack {
+    pub(crate) fn apply(
+        &mut self,
+        tag: LinkTag,
+        states: Vec<(SlotId, SlotState)>,
+        entries: Vec<Entry>,
+    ) -> Ack {
         if states.is_empty() && entries.is_empty() {
             return empty_ack();
         }
-        let limit = self.session_wall().saturating_add(self.config.lead);
-        let split = self.parking.split(tag, states, entries, limit, self.config.parked_per_author);
-        let remote = |stamp: Stamp| Origin::Remote { link: tag, author: stamp.writer };
-        for (slot, state) in split.parked {
-            self.extra.states.push((remote(crate::parking::newest(&state)), slot, state));
-        }
-        self.extra.entries.extend(split.parked_entries.into_iter().map(|e| (remote(e.id.stamp), e)));
+        let split = self.park(tag, states, entries);
         if !split.newest.is_none() {
             self.replica.register(split.newest);
         }
@@ -222,6 +239,7 @@ impl<R: Replica> Sync<R> {
             ahead: if split.outside > 0 { split.ahead.saturating_add(lead) } else { 0 },
             refused,
             superseded: count(applied.superseded),
+            inert: 0,
         }
     }
 
@@ -238,6 +256,7 @@ impl<R: Replica> Sync<R> {
         let stats = self.stats(tag);
         stats.parked_there += u64::from(ack.parked);
         stats.refused_there += u64::from(ack.refused);
+        stats.inert_there += u64::from(ack.inert);
         let Some(link) = self.links.get_mut(&tag) else { return };
         link.out.acked = link.out.acked.max(ack.position.min(link.out.marked));
         link.out.marks_acked = link.out.marks.min(link.out.marks_acked + 1);
@@ -252,6 +271,6 @@ fn count(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-const fn empty_ack() -> Ack {
-    Ack { position: 0, parked: 0, ahead: 0, refused: 0, superseded: 0 }
+pub(crate) const fn empty_ack() -> Ack {
+    Ack { position: 0, parked: 0, ahead: 0, refused: 0, superseded: 0, inert: 0 }
 }

@@ -25,6 +25,10 @@ pub struct PeerStats {
     pub refused_there: u64,
     /// Fragments received that were already known or superseded.
     pub superseded: u64,
+    /// Fragments received that are of another world of the session, and count for nothing.
+    pub inert: u64,
+    /// Fragments sent that counted for nothing at the peer, which is in a newer world.
+    pub inert_there: u64,
     /// Fragments received for numbers never defined; asked for again.
     pub undefined: u64,
     /// Rounds of repair started.

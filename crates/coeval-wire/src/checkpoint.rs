@@ -53,7 +53,9 @@ pub enum CheckpointError {
     #[error("not a checkpoint of coeval: it begins otherwise")]
     NotACheckpoint,
     /// Written by another release.
-    #[error("checkpoint of version {0}: this program reads version {CHECKPOINT_VERSION}; use the release that wrote it")]
+    #[error(
+        "checkpoint of version {0}: this program reads version {CHECKPOINT_VERSION}; use the release that wrote it"
+    )]
     Version(u16),
     /// The end is missing, or something follows it.
     #[error("checkpoint of {found} bytes that says it has {said}: it was cut off, or something was added")]
@@ -169,7 +171,11 @@ fn checked(bytes: &[u8]) -> Result<&[u8], CheckpointError> {
 }
 
 /// Writes states from number `first` on: in halves, if they are too long together.
-fn put_group(out: &mut Vec<u8>, first: usize, states: &[(SlotKey, SlotState)]) -> Result<(), CheckpointError> {
+fn put_group(
+    out: &mut Vec<u8>,
+    first: usize,
+    states: &[(SlotKey, SlotState)],
+) -> Result<(), CheckpointError> {
     let start = out.len();
     let number = |at: usize| SlotId(u32::try_from(first + at).unwrap_or(u32::MAX));
     let keys: Vec<_> = states.iter().enumerate().map(|(at, (key, _))| (number(at), key)).collect();

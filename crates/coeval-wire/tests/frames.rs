@@ -44,7 +44,8 @@ fn all() -> Vec<Frame> {
         Delta { states: blob.clone() }.into(),
         Entries { entries: Bytes::new() }.into(),
         Mark { position: 1 << 40, caught_up: true }.into(),
-        Ack { position: 3, parked: 1, ahead: 5_000_000_000, refused: 2, superseded: u32::MAX, inert: 7 }.into(),
+        Ack { position: 3, parked: 1, ahead: 5_000_000_000, refused: 2, superseded: u32::MAX, inert: 7 }
+            .into(),
         Root { digest: Digest(5), position: 6, members: u64::MAX }.into(),
         Buckets { round: 1, urgent: true, digests: (0..256).map(Digest).collect() }.into(),
         Entities {

@@ -3,7 +3,7 @@ use crate::gate::{self, Gate};
 use crate::hub::Hub;
 use crate::journal::{Desk, Holding};
 use crate::notices::PeerEvent;
-use coeval_merge::Replica;
+use coeval_merge::{Entered, Replica, World};
 use coeval_quic::MonoClock;
 use coeval_store::Store;
 use coeval_sync::{Config, Effect, Input, LinkPeer, Machine, Notice, Now, Sync};
@@ -147,12 +147,14 @@ impl Engine {
     pub(crate) fn notices(&mut self) {
         self.learn();
         while let Some(notice) = self.sync.as_mut().and_then(Sync::poll_notice) {
-            if let Notice::PingSample { node, sample } = notice {
-                self.sample(node, sample);
-            } else {
-                self.note_author(&notice);
-                self.note_name(&notice);
-                self.hub.notice(notice);
+            match notice {
+                Notice::PingSample { node, sample } => self.sample(node, sample),
+                Notice::World { world, entered } => self.tell_world(world, entered),
+                notice => {
+                    self.note_author(&notice);
+                    self.note_name(&notice);
+                    self.hub.notice(notice);
+                }
             }
         }
         for event in self.gate.store().map(|store| store.poll_events()).unwrap_or_default() {
@@ -161,6 +163,26 @@ impl Engine {
         if let Some(clock) = &self.clock {
             clock.advance(self.wall.at(MonoClock::now()));
         }
+    }
+
+    fn tell_world(&self, world: World, entered: Entered) {
+        let members = self.gate.members();
+        let by = members.iter().find(|member| member.node.incarnation == world.author());
+        let by = by
+            .map(|member| member.node)
+            .or_else(|| (world.author() == self.me.node.incarnation).then_some(self.me.node));
+        tracing::info!(number = world.number, ?by, "the session went back to a checkpoint");
+        let fallen = entered.fallen.into_iter().map(|key| (key.entity, key.path)).collect();
+        let (left, sim, more) = (entered.left.number, world.sim, entered.more);
+        let own = !entered.left.stamp.is_none() && entered.left.author() == self.me.node.incarnation;
+        self.hub.tell(&PeerEvent::WorldRestored {
+            world: world.number,
+            by,
+            sim,
+            instead_of_own: own && left == world.number,
+            fallen,
+            more,
+        });
     }
 
     /// Readings of what a lost author wrote say since when it is lost.

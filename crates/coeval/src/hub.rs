@@ -150,7 +150,8 @@ impl Hub {
                 self.tell(&PeerEvent::Forked { stamp, before, node });
             }
             Notice::Error { node, message } => tracing::warn!(?node, "{message}"),
-            Notice::PingSample { .. } => {}
+            // Told by the engine, which knows who wrote under which incarnation.
+            Notice::World { .. } | Notice::PingSample { .. } => {}
         }
     }
 

@@ -55,6 +55,8 @@ pub struct PeerInfo {
     pub refused_there: u64,
     /// Its updates that were known already, or older than what is here.
     pub superseded: u64,
+    /// Its updates that are of an older world of the session, and count for nothing.
+    pub inert: u64,
     /// Updates sent to it again because digests differed.
     pub repaired: u64,
 }
@@ -80,6 +82,7 @@ impl From<PeerStatus> for PeerInfo {
             refused: status.stats.refused,
             refused_there: status.stats.refused_there,
             superseded: status.stats.superseded,
+            inert: status.stats.inert,
             repaired: status.stats.repaired,
         }
     }

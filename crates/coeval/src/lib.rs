@@ -29,6 +29,7 @@
 //! | [`entity`] | [`Entity`], [`Param`]: what a program reads and writes |
 //! | [`entered`] | [`Entered`], [`current`]: the context that a thread works in |
 //! | [`batch`] | [`Batch`]: writes that belong together |
+//! | [`checkpoint`] | [`Checkpoint`]: saving the world, and taking the session back to it |
 //! | [`clock`] | [`SimClock`]: the shared sim clock |
 //! | [`events`] | [`Events`]: what must not be conflated; commands |
 //! | [`watch`] | [`Watch`]: what changed |
@@ -53,9 +54,10 @@
 //! Everything is usable from any thread. Reads and writes never wait for the network. Calls that wait are
 //! [`HostOptions::open`], [`JoinOptions::open`], [`RehostOptions::open`], [`Peer::flush`], [`Peer::flush_to`], [`Peer::leave`],
 //! [`Events::command`], [`Events::delivered`], everything named `wait`, and, as long as the I/O thread takes to answer,
-//! [`Peer::peers`], [`Peer::digest`] and [`Events::send`]. A time-out of [`Duration::MAX`](std::time::Duration::MAX)
+//! [`Peer::peers`], [`Peer::digest`], [`Peer::restore`] and [`Events::send`]. A time-out of [`Duration::MAX`](std::time::Duration::MAX)
 //! waits as good as for ever.
 pub mod batch;
+pub mod checkpoint;
 pub mod clock;
 mod convert;
 mod engine;
@@ -78,6 +80,7 @@ mod shared;
 pub mod watch;
 
 pub use batch::Batch;
+pub use checkpoint::Checkpoint;
 pub use clock::{ClockChanges, LoggedEdit, SimClock};
 pub use entered::{Entered, current};
 pub use entity::{Entity, IntoPath, Param};

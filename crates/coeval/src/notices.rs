@@ -1,8 +1,8 @@
 //! What happens to a peer's session and replica as a whole: who comes and goes, and what needs a person's eye.
 use crate::inbox::Inbox;
 use coeval_store::StoreEvent;
-use coeval_time::{Stamp, WallTime};
-use coeval_value::{EntityId, NodeId};
+use coeval_time::{SimTime, Stamp, WallTime};
+use coeval_value::{EntityId, NodeId, Path};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +56,23 @@ pub enum PeerEvent {
     },
     /// The journal, after it had failed, holds everything again.
     JournalRestored,
+    /// Somebody restored a checkpoint, and this peer went there with the session: what it shows now is the checkpoint's
+    /// world, the clock stands at its time, and whatever else was written before counts no more.
+    WorldRestored {
+        /// How many restores led to this world.
+        world: u64,
+        /// Who restored; `None` if that is not known here (yet).
+        by: Option<NodeId>,
+        /// Sim time of the checkpoint.
+        sim: SimTime,
+        /// Whether this peer had restored a checkpoint at the same time, and this one won over it.
+        instead_of_own: bool,
+        /// What was written by this peer and is no part of this world: entity and parameter, or no parameter for the
+        /// creation or deletion of the entity itself. At most 1,024.
+        fallen: Vec<(EntityId, Option<Path>)>,
+        /// How many more there were.
+        more: u64,
+    },
     /// Session wall time was stepped forward here, because this peer was far behind the session. Sim time moved along:
     /// [`ClockChanges`](crate::ClockChanges) tells how.
     ClockStepped {

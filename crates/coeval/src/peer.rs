@@ -415,7 +415,6 @@ impl Peer {
     }
 
     /// What all handles of this peer share.
-    #[cfg(test)]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -2,7 +2,9 @@
 //! is joined to nothing.
 use super::{Body, Inner, PlainReplica};
 use crate::world::fell;
-use crate::{Content, Digest, Entered, Entry, EntryBody, Life, Origin, SlotId, SlotKey, SlotState, World, digest};
+use crate::{
+    Content, Digest, Entered, Entry, EntryBody, Life, Origin, SlotId, SlotKey, SlotState, World, digest,
+};
 use coeval_time::{Epoch, SimTime, Stamp};
 use coeval_value::SIM_ENTITY;
 use std::collections::BTreeMap;

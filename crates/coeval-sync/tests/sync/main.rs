@@ -7,3 +7,4 @@ mod log;
 mod members;
 mod repair;
 mod world;
+mod worlds;

@@ -3,7 +3,9 @@
 //! Messages of a link arrive in order and are lost only when the link is reset (or when a test drops one on purpose);
 //! datagrams are lost, repeated and reordered. A failing test prints its seed.
 use bytes::Bytes;
-use coeval_merge::{Batch, Digest, Entry, EntryBody, LinkTag, Op, PlainReplica, Replica};
+use coeval_merge::{
+    Batch, Content, Digest, Entry, EntryBody, LinkTag, Op, PlainReplica, Replica, World as SessionWorld,
+};
 use coeval_sync::{CloseReason, Config, Effect, Event, Input, LinkPeer, Machine, Notice, Now, Sync, Target};
 use coeval_time::{Edit, EditId, EditKind, Incarnation, MonoTime, SimTime, Stamp, WallTime};
 use coeval_value::{EntityId, NodeId, Path, PeerId, SampleMeta, Value};
@@ -76,7 +78,11 @@ pub(crate) struct World {
     pub(crate) delay: u64,
     /// All that was written, to be replayed.
     pub(crate) log: Vec<(Stamp, Batch, SampleMeta)>,
-    entries: Vec<Entry>,
+    /// The world of the session that each of those was written in.
+    written_in: Vec<SessionWorld>,
+    entries: Vec<(SessionWorld, Entry)>,
+    /// What was restored.
+    restored: BTreeMap<SessionWorld, Content>,
     wires: BTreeMap<u64, Wire>,
     next_wire: u64,
     queue: BTreeMap<(u64, u64), Happening>,
@@ -114,7 +120,9 @@ impl World {
             config,
             delay: 20 * MS,
             log: Vec::new(),
+            written_in: Vec::new(),
             entries: Vec::new(),
+            restored: BTreeMap::new(),
             wires: BTreeMap::new(),
             next_wire: 1,
             queue: BTreeMap::new(),
@@ -232,6 +240,7 @@ impl World {
         match self.programs[n].replica.write(batch, self.wall(), meta) {
             Ok(stamp) => {
                 self.log.push((stamp, batch.clone(), meta));
+                self.written_in.push(self.programs[n].replica.world());
                 self.schedule(self.now, Happening::Wake { who: n });
                 true
             }
@@ -244,9 +253,32 @@ impl World {
         let at = self.wall();
         let body = |id| EntryBody::Clock(Edit { id, at, kind: EditKind::Scale(rate) });
         let id = self.programs[n].replica.add_entry(at, body).expect("an entry");
-        self.entries.push(Entry { id, body: body(id) });
+        self.entries.push((self.programs[n].replica.world(), Entry { id, body: body(id) }));
         self.wake(n);
         id
+    }
+
+    /// Adds a fact of the session at a program.
+    pub(crate) fn record(&mut self, n: usize, value: u64) {
+        let body = |_| EntryBody::Record { topic: "fact".into(), value: Value::UInt(value) };
+        let id = self.programs[n].replica.add_entry(self.wall(), body).expect("an entry");
+        self.entries.push((self.programs[n].replica.world(), Entry { id, body: body(id) }));
+        self.wake(n);
+    }
+
+    /// What a program holds, as a checkpoint.
+    pub(crate) fn content(&self, n: usize) -> Content {
+        let replica = &self.programs[n].replica;
+        let sim = SimTime::from_nanos(i128::from(self.now));
+        replica.content(sim, 1.0, replica.world().epoch())
+    }
+
+    /// Restores a checkpoint at a program.
+    pub(crate) fn restore(&mut self, n: usize, content: &Content) -> SessionWorld {
+        let world = self.programs[n].engine.restore(content.clone()).expect("a new world");
+        self.restored.insert(world, content.clone());
+        self.wake(n);
+        world
     }
 
     /// Writes one value as a program whose clock is `ahead` nanoseconds fast.
@@ -531,13 +563,30 @@ impl World {
     /// Whether all programs that are up hold the same, and it is what replaying everything written would give.
     pub(crate) fn converged(&self) -> Result<(), String> {
         let oracle = PlainReplica::new(Incarnation(7));
-        for (stamp, batch, meta) in &self.log {
+        let newest = self.restored.last_key_value();
+        if let Some((world, content)) = newest {
+            let content = content.clone().moved(Content::CURRENT, world.epoch());
+            let slot = |(key, state)| (oracle.resolve(&key).expect("a slot"), state);
+            let states = content.states.into_iter().map(slot).collect();
+            oracle.enter(*world, states, Vec::new()).expect("a newer world");
+        }
+        let newest = newest.map_or(SessionWorld::FIRST, |(world, _)| *world);
+        // What a test adds to the log by itself is of the first world.
+        let written_in = self.written_in.iter().chain(std::iter::repeat(&SessionWorld::FIRST));
+        for ((stamp, batch, meta), _) in self.log.iter().zip(written_in).filter(|(_, w)| **w == newest) {
             oracle.replay(batch, *stamp, *meta);
         }
-        oracle.apply(LinkTag(0), Vec::new(), self.entries.clone());
+        let counts = |world: &SessionWorld, entry: &Entry| {
+            *world == newest || matches!(entry.body, EntryBody::Record { .. })
+        };
+        let entries = self.entries.iter().filter(|(world, entry)| counts(world, entry));
+        oracle.apply(LinkTag(0), Vec::new(), entries.map(|(_, entry)| entry.clone()).collect());
         oracle.drain();
         for (n, program) in self.programs.iter().enumerate().filter(|(_, p)| p.up) {
             program.replica.drain();
+            if program.replica.world() != newest {
+                return Err(format!("program {n} is in {:?}, not in {newest:?}", program.replica.world()));
+            }
             for e in (0..6).map(entity) {
                 let (is, should) = (program.replica.show(e), oracle.show(e));
                 if is != should {
