@@ -13,10 +13,10 @@ use crate::io::Effect;
 use crate::link::SlotSet;
 use crate::notice::Notice;
 use bytes::Bytes;
-use coeval_merge::{Drained, Entry, Replica, SlotId, SlotState};
+use coeval_merge::{Drained, Entry, Replica, SlotId, SlotState, World};
 use coeval_time::{EditId, MonoTime};
 use coeval_wire::Frame;
-use coeval_wire::frame::{Define, Mark};
+use coeval_wire::frame::{Define, Fetch, Mark};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How changes reach the log.
@@ -90,6 +90,14 @@ impl<R: Replica> Sync<R> {
         log.dirty.clear();
         log.entries = ids;
         (log.in_flight, log.bytes, log.snapshot) = (0, 0, None);
+        let world = self.replica.world();
+        if world != World::FIRST {
+            // First, so that whoever reads the file back goes there with all that follows up to the mark.
+            match Frame::from(Fetch { world: world.into() }).encode() {
+                Ok(bytes) => self.log_message(&bytes),
+                Err(error) => self.unsent(error.to_string()),
+            }
+        }
         self.applied = true;
     }
 

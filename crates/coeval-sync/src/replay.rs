@@ -1,6 +1,6 @@
 //! Reading a log back into a replica.
 use crate::codec;
-use coeval_merge::{Entry, LinkTag, Replica, SlotId, SlotState};
+use coeval_merge::{Entry, LinkTag, Replica, SlotId, SlotState, World};
 use coeval_time::Stamp;
 use coeval_wire::Frame;
 use std::collections::HashMap;
@@ -18,6 +18,8 @@ pub struct Replay {
     states: Vec<(SlotId, SlotState)>,
     entries: Vec<Entry>,
     refused: u64,
+    /// The world that the states up to the first mark are the content of.
+    world: Option<World>,
 }
 
 impl Replay {
@@ -48,6 +50,10 @@ impl Replay {
             }
             Frame::Entries(entries) => self.entries.extend(codec::decode_entries(&entries.entries)?),
             Frame::Mark(_) => self.apply(replica),
+            Frame::Fetch(fetch) => {
+                let world = fetch.world.world().ok_or("a log of no world that can be")?;
+                self.world = Some(world);
+            }
             other => return Err(format!("a {} frame in a log", other.name())),
         }
         Ok(())
@@ -70,6 +76,7 @@ impl Replay {
             Frame::Entries(entries) => {
                 codec::decode_entries(&entries.entries)?.iter().map(|entry| entry.id.stamp).max()
             }
+            Frame::Fetch(fetch) => Some(fetch.world.stamp),
             _ => None,
         };
         Ok(newest.unwrap_or(Stamp::NONE))
@@ -81,6 +88,10 @@ impl Replay {
         let newest = stamps.chain(entries.iter().map(|entry| entry.id.stamp)).max();
         if let Some(newest) = newest.filter(|stamp| !stamp.is_none()) {
             replica.register(newest);
+        }
+        if let Some(world) = self.world.take() {
+            replica.enter(world, states, entries);
+            return;
         }
         let applied = replica.apply(LOG_LINK, states, entries);
         self.refused += applied.refused.len() as u64;

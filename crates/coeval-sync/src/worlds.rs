@@ -124,6 +124,8 @@ impl<R: Replica> Sync<R> {
         for tag in self.tags() {
             self.part(tag);
         }
+        // A file of the log is of one world.
+        self.restart_log();
         self.notices.push_back(Notice::World { world, entered });
         self.applied = true;
     }

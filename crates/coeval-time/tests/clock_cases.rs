@@ -318,3 +318,24 @@ fn insert_both(a: &Clock, b: &Clock, edit: &Edit, now: WallTime) {
         clock.insert(edit, now).expect("valid");
     }
 }
+
+#[test]
+fn a_restored_world_stands_at_its_time_whatever_was_edited_before() {
+    let clock = clock(sim(0), 1.0);
+    insert_all_now(&clock, &[edit(5 * S, 1, 0, Scale(4.0)), edit(6 * S, 1, 0, JumpTo(sim(99 * S)))]);
+    let epoch = coeval_time::Epoch { at: wall(10 * S), jump: id(wall(10 * S), 7, 0) };
+    let before = clock.context(wall(10 * S));
+    let genesis = coeval_time::Genesis { wall: wall(10 * S), sim: sim(3 * S), scale: -2.0 };
+    let change = clock.restart(genesis, epoch, wall(10 * S)).expect("a finite scale");
+    assert!(change.is_discontinuity() && change.cause == ChangeCause::Restored(epoch.jump.stamp));
+    assert_eq!((change.before.sim, change.after.sim), (before.sim, sim(3 * S)));
+    // Also for peers whose session time is a little behind.
+    for at in [8 * S, 10 * S, 500 * S] {
+        let now = clock.context(wall(at));
+        assert_eq!((now.sim, now.rate, now.epoch), (sim(3 * S), 0.0, epoch));
+        assert_eq!(now.generation, before.generation + 1);
+    }
+    assert!(clock.edits().is_empty() && clock.state(wall(20 * S)).segment.paused);
+    insert_all_now(&clock, &[edit(20 * S, 1, 1, Resume)]);
+    assert_eq!(clock.sim_at(wall(21 * S)), sim(S));
+}

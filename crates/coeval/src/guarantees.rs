@@ -235,6 +235,20 @@
 //! * **Two write one journal, or a journal goes to another session.**
 //!   `integration-tests::journal::journals_of_others_are_refused_with_words`.
 //!
+//! # Going back
+//! * **A restore leaves somebody behind, or who was away brings the old world back.** Everyone ends with what was saved, the
+//!   clock at its time and paused, and learns which of its writes fell:
+//!   `integration-tests::worlds::a_restore_takes_everyone_back_and_who_was_cut_off_too`,
+//!   `coeval-sync::worlds::who_was_cut_off_brings_nothing_back_and_learns_what_fell`,
+//!   `coeval-sync::worlds::storms_with_restores_end_in_the_newest_world`.
+//! * **Two restores at once tear the session apart.** The greater wins everywhere, the other's author is told:
+//!   `coeval-sync::worlds::of_two_restores_at_once_the_greater_wins_and_the_other_is_told`.
+//! * **Somebody sees half of each world.** `coeval-sync::worlds::a_world_is_entered_all_at_once`,
+//!   `coeval-store::worlds::readers_see_one_world_or_the_other_while_writers_race_with_the_switch`.
+//! * **Handles break when the world changes.** `coeval-store::worlds::handles_go_on_and_those_of_what_is_gone_read_missing`.
+//! * **A damaged checkpoint is restored.** `coeval-wire::checkpoint::damaged_cut_and_foreign_bytes_are_told_apart`,
+//!   `integration-tests::worlds::checkpoint_files_that_are_damaged_cut_or_of_another_session_are_refused_in_words`.
+//!
 //! # Who gets in, and bad input
 //! * **An invite admits beyond its terms.** `coeval-quic::refusals::session_states_of_an_invite_reach_the_dialer_in_words`,
 //!   `integration-tests::misuse::an_invite_admits_only_on_its_terms`,

@@ -10,6 +10,7 @@
 //! | `batches` | never torn |
 //! | `sessions` | who is who, what a world starts with, several writers |
 //! | `journal` | peers that keep a journal, however they end |
+//! | `worlds` | checkpoints, saved and restored |
 //! | `misuse` | bad input, wrong order, wrong session |
 mod batches;
 mod clock;
@@ -21,3 +22,4 @@ mod motion;
 mod networks;
 mod processes;
 mod sessions;
+mod worlds;

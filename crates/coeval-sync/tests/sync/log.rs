@@ -217,3 +217,24 @@ proptest! {
         prop_assert!(what < 3 || read.is_ok(), "a doubled message: {read:?}");
     }
 }
+
+#[test]
+fn a_log_follows_to_another_world() {
+    let mut world = logging(7, 2, fixed());
+    world.create(0, entity(0));
+    world.set(1, entity(0), "a", 1);
+    world.run(SEC);
+    let saved = world.content(0);
+    world.set(0, entity(0), "a", 2);
+    world.record(1, 5);
+    world.run(SEC);
+    let new = world.restore(1, &saved);
+    world.run(2 * SEC);
+    world.set(1, entity(0), "b", 3);
+    world.run(SEC);
+    world.converged().expect("one world");
+    settle(&mut world, 0);
+    let (replica, _) = read_back(&world.programs[0].logged);
+    assert_eq!(replica.world(), new);
+    assert_eq!(replica.digest(), world.programs[0].replica.digest());
+}
