@@ -115,6 +115,14 @@ impl Core {
         if let Some(&slot) = inner.paths.reserved.get(path) {
             return Ok(slot);
         }
+        // A deleted entity keeps its slots, and no list of them by path.
+        let is_it =
+            |number: &&u32| self.slots.get(**number).is_some_and(|slot| slot.key.path.as_ref() == Some(path));
+        if node.phase() == Phase::Deleted
+            && let Some(&slot) = inner.paths.slots.iter().find(is_it)
+        {
+            return Ok(slot);
+        }
         self.room(&inner.paths, MAX_KEYS)?;
         let slot = self.new_slot(node, &mut inner.paths, path).ok_or(Refusal::Limit)?;
         inner.paths.reserved.insert(path.clone(), slot);

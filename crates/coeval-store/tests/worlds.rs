@@ -82,7 +82,8 @@ impl Checked for Store {
         let plain = PlainReplica::new(Incarnation(99));
         let epoch = self.world().epoch();
         let moved = content.clone().moved(Content::CURRENT, epoch);
-        let states = moved.states.into_iter().map(|(key, state)| (plain.resolve(&key).expect("a slot"), state));
+        let states =
+            moved.states.into_iter().map(|(key, state)| (plain.resolve(&key).expect("a slot"), state));
         plain.apply(LinkTag(1), states.collect(), Vec::new());
         plain.content(content.sim, content.scale, epoch).digest()
     }
@@ -110,7 +111,8 @@ fn a_watch_tells_the_difference_between_two_worlds() {
     watch.poll();
     restore(store, &saved);
     store.drain();
-    let told: Vec<_> = watch.poll().changes.into_iter().map(|(key, kind)| (key.entity, key.path, kind)).collect();
+    let told: Vec<_> =
+        watch.poll().changes.into_iter().map(|(key, kind)| (key.entity, key.path, kind)).collect();
     let at = |p: &str| Some::<Path>(path(p));
     let mut expected = vec![
         (stays, at("a"), ChangeKind::Changed),
@@ -144,9 +146,17 @@ fn worlds_of_the_store_are_those_of_the_plain_replica() {
                     let world = next(&peer.store, &content);
                     let theirs = peer.store.enter(world, slots(&peer.store, &world, &content), Vec::new());
                     let ours = plain.enter(world, slots(&plain, &world, &content), Vec::new());
-                    assert_eq!(theirs.map(|e| sorted(e.fallen)), ours.map(|e| sorted(e.fallen)), "seed {seed}");
+                    assert_eq!(
+                        theirs.map(|e| sorted(e.fallen)),
+                        ours.map(|e| sorted(e.fallen)),
+                        "seed {seed}"
+                    );
                 }
-                2 => _ = peer.store.edit_clock(&[EditKind::JumpBy(coeval_time::SimDuration::from_secs(9))], None),
+                2 => {
+                    _ = peer
+                        .store
+                        .edit_clock(&[EditKind::JumpBy(coeval_time::SimDuration::from_secs(9))], None)
+                }
                 _ => write(&mut rng, &peer),
             }
             let drained = peer.store.drain();
@@ -159,10 +169,13 @@ fn worlds_of_the_store_are_those_of_the_plain_replica() {
             let now = peer.ctx();
             let (a, b) = (peer.store.content(), plain.content(now.sim, 1.0, now.epoch));
             assert_eq!(a.digest(), b.digest(), "seed {seed}");
-            let sim = |replica: &dyn Replica| replica.entity_digests(coeval_merge::bucket_of(coeval_value::SIM_ENTITY));
+            let sim = |replica: &dyn Replica| {
+                replica.entity_digests(coeval_merge::bucket_of(coeval_value::SIM_ENTITY))
+            };
             assert_eq!(sim(&plain).len().min(1), peer.store.entry_ids().len().min(1), "seed {seed}");
             let buckets = (peer.store.bucket_digests(), plain.bucket_digests());
-            let others = (0..256).filter(|n| *n != usize::from(coeval_merge::bucket_of(coeval_value::SIM_ENTITY)));
+            let others =
+                (0..256).filter(|n| *n != usize::from(coeval_merge::bucket_of(coeval_value::SIM_ENTITY)));
             others.for_each(|n| assert_eq!(buckets.0[n], buckets.1[n], "seed {seed}, bucket {n}"));
         }
     }
@@ -213,7 +226,10 @@ fn readers_see_one_world_or_the_other_while_writers_race_with_the_switch() {
                 let shot = store.snapshot();
                 let seen: Vec<Option<Value>> =
                     names.iter().map(|name| shot.leaf(e, name).map(|leaf| leaf.value.clone())).collect();
-                assert!(seen.windows(2).all(|pair| format!("{:?}", pair[0]) == format!("{:?}", pair[1])), "{seen:?}");
+                assert!(
+                    seen.windows(2).all(|pair| format!("{:?}", pair[0]) == format!("{:?}", pair[1])),
+                    "{seen:?}"
+                );
             }
         });
         let writer = scope.spawn(|| {

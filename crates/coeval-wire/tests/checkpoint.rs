@@ -67,7 +67,9 @@ fn damaged_cut_and_foreign_bytes_are_told_apart() {
     }
     let mut later = bytes.clone();
     later[8..10].copy_from_slice(&(CHECKPOINT_VERSION + 1).to_le_bytes());
-    assert!(matches!(Checkpoint::decode(&later), Err(CheckpointError::Version(v)) if v == CHECKPOINT_VERSION + 1));
+    assert!(
+        matches!(Checkpoint::decode(&later), Err(CheckpointError::Version(v)) if v == CHECKPOINT_VERSION + 1)
+    );
     assert!(matches!(Checkpoint::decode(b"not at all"), Err(CheckpointError::NotACheckpoint)));
 }
 
