@@ -146,7 +146,7 @@ impl Core {
 
     /// Gives an entity what it holds in the new world, and marks what changed by it.
     fn renew(&self, node: &Arc<EntityNode>, inner: &mut Inner, body: Body, entered: &mut Entered) {
-        let own = self.hub.incarnation;
+        let own = self.hub.hybrid.writer();
         let (before, phase) = (node.phase(), Phase::of(&body.life));
         let old = self.left_behind(inner);
         let life = std::mem::replace(&mut inner.life, body.life);
