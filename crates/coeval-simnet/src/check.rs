@@ -5,18 +5,32 @@
 //! | `StampsGoOn` | anytime | The stamp that a reader sees at a path never goes back. |
 //! | `WritersReadTheirWrites` | anytime | What a thread wrote is what its replica holds. |
 //! | `WritesAfterReadsWin` | anytime | What a thread writes is newer than all it could read. |
-//! | `BatchesAreWhole` | anytime | Snapshots and receivers that have caught up hold all or none of a batch. |
+//! | `BatchesAreWhole` | anytime | Snapshots, rounds of a watch and receivers hold all or none of a batch. |
+//! | `SnapshotsKeep` | anytime | A snapshot that is held across writes shows what it showed. |
+//! | `WatchesTellAll` | anytime | A watch tells that only those come that were not there, and only those change or go that were; at rest it has told all that is there. |
 //! | `HybridClockGoesOn` | anytime | Each stamp of a node is above all it issued before. |
 //! | `StampsAreUnique` | anytime | No stamp and no incarnation is used twice. |
+//! | `ParkedDoesNotDrag` | anytime | What is too far ahead pulls no other node's stamps along. |
 //! | `DeletedStaysDeleted` | anytime | What was deleted is never seen again, and not written to. |
 //! | `SessionTimeGoesOn` | anytime | Session wall time never goes back. |
 //! | `PeersUnderstandEachOther` | anytime | No frame of one honest engine is an error to another. |
-//! | `MeshConverges` | eventually | Within 90 s after faults stop, and as much longer as the fastest clock was ahead, all digests are equal, nothing waits, and all are present to all. |
+//! | `DigestsMeanStates` | anytime | Two digests are equal exactly when the canonical states are. |
+//! | `SendersStayBounded` | anytime | Who reads slowly, or not at all, costs its senders one entry for each changed parameter and a window of bytes. |
+//! | `LeftoversAreBounded` | anytime | Tombstones and writes that overtook a creation stay within their limits. |
+//! | `MeshConverges` | eventually | Within 90 s after faults stop, and as much longer as the fastest clock was ahead, all digests are equal, nothing waits or is parked, and all are present to all. |
+//! | `OneLossHeals` | eventually | Any one message that is lost for good is made good within two digest periods and a second. |
+//! | `MergeIsALattice` | finally | Merging the states that links carried is commutative, associative and idempotent. |
 //! | `ReplicasShowTheReplay` | finally | Every replica shows what replaying the surviving batches in stamp order shows. |
+//! | `ChildrenShowByTheRule` | finally | A child is visible exactly when the replay shows it. |
+//! | `ScalarsAndMapsFlipAlike` | finally | What is a scalar in the replay is one everywhere, and what is a map is a map. |
+//! | `BitsSurvive` | finally | NaN payloads and -0.0 arrive bit for bit. |
 //! | `DigestsAreRight` | finally | Kept digests are those of a plain replica after the same batches. |
 //! | `AcknowledgedSurvives` | finally | What a living node acknowledged, or its living author wrote, is there. |
-//! | `ClocksAgree` | finally | Sim time is the same everywhere, to the nanosecond, at any wall instant, and as the edits fold. |
-//! | `EventsArriveOnce` | finally | Events arrive once and in order at those who were present when they were sent, and at no one else. |
+//! | `ParkedComesDue` | finally | What was parked is there in the end. |
+//! | `JoinersEndEqual` | finally | Who joined while others wrote ends equal. |
+//! | `AbsentEndEqual` | finally | Who was given up and came back ends equal, and brings nothing back. |
+//! | `ClocksAgree` | finally | Sim time is the same everywhere, to the nanosecond, at any wall instant, as the edits fold in any order. |
+//! | `EventsArriveOnce` | finally | Events arrive once and in order at those who were present when they were sent, and at no one else; commands are answered once. |
 //! | `EqualIsQuiet` | finally | Equal replicas exchange root digests and nothing else. |
 //! | `FlushReturns` | finally | At rest, every neighbor has acknowledged everything. |
 //! | `UpdatesArriveOnce` | finally | In steady state each update reaches each peer about once: at most 1.1 copies. |
@@ -56,18 +70,32 @@ checks! {
     StampsGoOn Anytime "The stamp that a reader sees at a path never goes back.";
     WritersReadTheirWrites Anytime "What a thread wrote is what its replica holds.";
     WritesAfterReadsWin Anytime "What a thread writes is newer than all it could read.";
-    BatchesAreWhole Anytime "Snapshots and receivers that have caught up hold all or none of a batch.";
+    BatchesAreWhole Anytime "Snapshots, rounds of a watch and receivers hold all or none of a batch.";
+    SnapshotsKeep Anytime "A snapshot that is held across writes shows what it showed.";
+    WatchesTellAll Anytime "A watch tells that only those come that were not there, and only those change or go that were; at rest it has told all that is there.";
     HybridClockGoesOn Anytime "Each stamp of a node is above all it issued before.";
     StampsAreUnique Anytime "No stamp and no incarnation is used twice.";
+    ParkedDoesNotDrag Anytime "What is too far ahead pulls no other node's stamps along.";
     DeletedStaysDeleted Anytime "What was deleted is never seen again, and not written to.";
     SessionTimeGoesOn Anytime "Session wall time never goes back.";
     PeersUnderstandEachOther Anytime "No frame of one honest engine is an error to another.";
-    MeshConverges Eventually "Within 90 s after faults stop, and as much longer as the fastest clock was ahead, all digests are equal, nothing waits, and all are present to all.";
+    DigestsMeanStates Anytime "Two digests are equal exactly when the canonical states are.";
+    SendersStayBounded Anytime "Who reads slowly, or not at all, costs its senders one entry for each changed parameter and a window of bytes.";
+    LeftoversAreBounded Anytime "Tombstones and writes that overtook a creation stay within their limits.";
+    MeshConverges Eventually "Within 90 s after faults stop, and as much longer as the fastest clock was ahead, all digests are equal, nothing waits or is parked, and all are present to all.";
+    OneLossHeals Eventually "Any one message that is lost for good is made good within two digest periods and a second.";
+    MergeIsALattice Finally "Merging the states that links carried is commutative, associative and idempotent.";
     ReplicasShowTheReplay Finally "Every replica shows what replaying the surviving batches in stamp order shows.";
+    ChildrenShowByTheRule Finally "A child is visible exactly when the replay shows it.";
+    ScalarsAndMapsFlipAlike Finally "What is a scalar in the replay is one everywhere, and what is a map is a map.";
+    BitsSurvive Finally "NaN payloads and -0.0 arrive bit for bit.";
     DigestsAreRight Finally "Kept digests are those of a plain replica after the same batches.";
     AcknowledgedSurvives Finally "What a living node acknowledged, or its living author wrote, is there.";
-    ClocksAgree Finally "Sim time is the same everywhere, to the nanosecond, at any wall instant, and as the edits fold.";
-    EventsArriveOnce Finally "Events arrive once and in order at those who were present when they were sent, and at no one else.";
+    ParkedComesDue Finally "What was parked is there in the end.";
+    JoinersEndEqual Finally "Who joined while others wrote ends equal.";
+    AbsentEndEqual Finally "Who was given up and came back ends equal, and brings nothing back.";
+    ClocksAgree Finally "Sim time is the same everywhere, to the nanosecond, at any wall instant, as the edits fold in any order.";
+    EventsArriveOnce Finally "Events arrive once and in order at those who were present when they were sent, and at no one else; commands are answered once.";
     EqualIsQuiet Finally "Equal replicas exchange root digests and nothing else.";
     FlushReturns Finally "At rest, every neighbor has acknowledged everything.";
     UpdatesArriveOnce Finally "In steady state each update reaches each peer about once: at most 1.1 copies.";

@@ -1,4 +1,7 @@
 //! What must hold when a mesh has come to rest.
+mod explain;
+mod lattice;
+
 use crate::check::{Check, Violation};
 use crate::ledger::{Ledger, difference, digest_of, shown};
 use crate::mesh::Mesh;
@@ -21,25 +24,29 @@ pub fn check(mesh: &Mesh) -> Vec<Violation> {
     found.extend(mesh.violations.iter().cloned());
     let Some(first) = programs.first() else { return found };
     let surviving = surviving(mesh, &programs, first);
-    replicas(&programs, &surviving, &mut found);
+    replicas(mesh, &programs, &surviving, &mut found);
+    found.extend(lattice::check(&mesh.flown, mesh.operations));
     entries(mesh, &programs, &mut found);
     events(mesh, &programs, &mut found);
-    for program in &programs {
-        let refused: u64 =
-            program.sync.peers().iter().map(|row| row.stats.refused + row.stats.undefined).sum();
-        let flushed = program.sync.flushed(program.sync.flush_target());
-        // A link to a node that fell stays up until the idle time-out.
-        let lives = |node: &NodeId| programs.iter().any(|other| other.node() == *node);
-        for (of, _) in flushed.into_iter().filter(|(of, done)| !done && lives(of)) {
-            let detail = format!("{} has not acknowledged everything", of.short());
-            found.push(Violation { check: Check::FlushReturns, node: Some(program.node()), detail });
-        }
-        if refused > 0 {
-            let detail = format!("{refused} fragments were refused or undefined");
-            found.push(Violation { check: Check::NothingIsRefused, node: Some(program.node()), detail });
-        }
-    }
+    programs.iter().for_each(|program| flushed(program, &programs, &mut found));
     found
+}
+
+/// Everything is acknowledged, and nothing was refused but what overtook its entity's creation in too great a number.
+fn flushed(program: &Program, programs: &[&Program], found: &mut Vec<Violation>) {
+    let node = Some(program.node());
+    let refused: u64 = program.sync.peers().iter().map(|row| row.stats.refused + row.stats.undefined).sum();
+    // A link to a node that fell stays up until the idle time-out.
+    let lives = |node: &NodeId| programs.iter().any(|other| other.node() == *node);
+    let flushed = program.sync.flushed(program.sync.flush_target());
+    for (of, _) in flushed.into_iter().filter(|(of, done)| !done && lives(of)) {
+        let detail = format!("{} has not acknowledged everything", of.short());
+        found.push(Violation { check: Check::FlushReturns, node, detail });
+    }
+    if refused > program.store.counters().orphans_refused {
+        let detail = format!("{refused} fragments were refused or undefined");
+        found.push(Violation { check: Check::NothingIsRefused, node, detail });
+    }
 }
 
 /// The batches that count: of living authors, acknowledged by the living, or seen to be there.
@@ -56,26 +63,68 @@ fn surviving(mesh: &Mesh, programs: &[&Program], first: &Program) -> Ledger {
         .only(|stamp| authors.contains(&stamp.writer) || acked.contains(&stamp) || there.contains(&stamp))
 }
 
-fn replicas(programs: &[&Program], surviving: &Ledger, found: &mut Vec<Violation>) {
+fn replicas(mesh: &Mesh, programs: &[&Program], surviving: &Ledger, found: &mut Vec<Violation>) {
     let want = surviving.replay();
     let plain = surviving.plain();
     for program in programs {
         let (node, snapshot) = (Some(program.node()), program.store.snapshot());
+        let mut wrong = |check, detail| found.push(Violation { check, node, detail });
         let got: BTreeMap<_, _> = snapshot.entities().map(|(id, view)| (id, shown(view))).collect();
         let ids: BTreeSet<_> = want.keys().chain(got.keys()).collect();
-        for id in ids.into_iter().filter(|id| want.get(id) != got.get(id)).take(2) {
+        let differ: Vec<_> = ids.into_iter().filter(|id| want.get(id) != got.get(id)).collect();
+        for id in differ.iter().take(2) {
             let detail = format!("{id} shows\n  {:?}\nthe replay shows\n  {:?}", got.get(id), want.get(id));
-            found.push(Violation { check: Check::ReplicasShowTheReplay, node, detail });
+            let check = explain::difference(got.get(id), want.get(id), surviving.deletes(**id));
+            wrong(check, detail);
         }
         let entries =
             snapshot.entries().iter().fold(digest_of(&plain), |sum, entry| sum.plus(of_entry(entry)));
+        let mut equal = differ.is_empty();
         for (what, digest) in [("kept", program.store.digest()), ("summed up", snapshot.digest())] {
             if digest != entries {
+                equal = false;
                 let ids = want.keys().copied().chain(surviving.created()).collect();
                 let differs = difference(&*program.store, &plain, &ids);
                 let detail = format!("the digest {what} is not that of a plain replica: {differs:?}");
-                found.push(Violation { check: Check::DigestsAreRight, node, detail });
+                wrong(Check::DigestsAreRight, detail);
             }
+        }
+        if !equal {
+            blame(mesh, programs, program, surviving, found);
+        }
+    }
+}
+
+/// Which further promises are broken where a replica does not show what it should.
+fn blame(mesh: &Mesh, programs: &[&Program], program: &Program, due: &Ledger, found: &mut Vec<Violation>) {
+    let node = program.node();
+    let holds = |stamp: &Stamp| {
+        let entities = due.created().into_iter().chain([SIM_ENTITY]);
+        let mut slots = entities.flat_map(|entity| program.store.summary(entity));
+        slots.any(|slot| [slot.first, slot.floor, slot.kind].contains(stamp))
+    };
+    let authors: BTreeSet<Incarnation> = programs.iter().map(|other| other.node().incarnation).collect();
+    let plain = due.plain();
+    let shows: BTreeSet<Stamp> = due
+        .created()
+        .into_iter()
+        .chain([SIM_ENTITY])
+        .flat_map(|entity| plain.summary(entity))
+        .flat_map(|slot| [slot.first, slot.floor, slot.kind])
+        .collect();
+    let lost: Vec<Stamp> =
+        due.0.keys().copied().filter(|stamp| shows.contains(stamp) && !holds(stamp)).collect();
+    let given_up = programs.iter().any(|other| other.gave_up.contains(&node));
+    let parked = lost.iter().any(|stamp| mesh.parked.contains(stamp));
+    for (check, broken) in [
+        (Check::AcknowledgedSurvives, lost.iter().any(|stamp| !authors.contains(&stamp.writer))),
+        (Check::ParkedComesDue, parked),
+        (Check::JoinersEndEqual, program.late),
+        (Check::AbsentEndEqual, given_up),
+    ] {
+        if broken {
+            let detail = format!("{} batches that should be there are not: {:?}", lost.len(), lost.first());
+            found.push(Violation { check, node: Some(node), detail });
         }
     }
 }
@@ -104,7 +153,18 @@ fn entries(mesh: &Mesh, programs: &[&Program], found: &mut Vec<Violation>) {
             found.push(Violation { check: Check::ClocksAgree, node: None, detail });
         }
     }
+    // The same edits, the newest last, then the other way round, fold to the same.
+    let other = Clock::new(SESSION, GENESIS).expect("a finite scale");
+    let folded = entries.iter().filter_map(edit_of).all(|edit| other.insert(&edit, now).is_ok());
     let span = now.since(START).as_nanos().unsigned_abs() + 30_000_000_000;
+    for instant in 0..INSTANTS {
+        let wall = WallTime::from_nanos(START.as_nanos() + span / INSTANTS * instant + instant);
+        if !folded || clock.sim_at(wall) != other.sim_at(wall) {
+            let detail = format!("at {wall} the edits fold to another sim time in another order");
+            found.push(Violation { check: Check::ClocksAgree, node: None, detail });
+            break;
+        }
+    }
     for program in programs {
         for instant in 0..INSTANTS {
             let wall = WallTime::from_nanos(START.as_nanos() + span / INSTANTS * instant + instant);

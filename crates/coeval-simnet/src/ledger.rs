@@ -7,7 +7,8 @@ use coeval_value::{EntityId, Key, SIM_ENTITY, SampleMeta, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-type Map = BTreeMap<Key, Value>;
+/// What an entity shows.
+pub type Map = BTreeMap<Key, Value>;
 
 /// An operation, and whether its values are teleports.
 pub type Act = (Op, bool);
@@ -36,6 +37,12 @@ impl Ledger {
         let acts = self.0.values().flat_map(|record| &record.acts);
         let created = acts.filter(|(op, _)| matches!(op, Op::Create { .. }));
         created.map(|(op, _)| op.entity()).collect()
+    }
+
+    /// Whether an entity is deleted.
+    pub fn deletes(&self, entity: EntityId) -> bool {
+        let mut acts = self.0.values().flat_map(|record| &record.acts);
+        acts.any(|(op, _)| matches!(op, Op::Delete { entity: gone } if *gone == entity))
     }
 
     /// Those that `keep` says.

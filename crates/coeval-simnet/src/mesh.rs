@@ -1,9 +1,11 @@
 //! A mesh of programs: who is linked to whom, who falls and comes back, and what was done to it.
 mod layout;
+mod look;
 mod rest;
 mod writes;
 
 pub use layout::{Layout, Plan, Topology};
+pub use look::LARGE;
 
 use crate::check::{Check, Violation};
 use crate::ledger::Ledger;
@@ -11,6 +13,7 @@ use crate::net::{FaultKind, Net, Site};
 use crate::program::{Admitted, Program, SentEvent, Setup, Story};
 use crate::timepiece::VirtualTime;
 use crate::witness::Twins;
+use coeval_merge::{SlotKey, SlotState};
 use coeval_sync::{Config, EventNotice, LinkPeer};
 use coeval_time::{Incarnation, MonoTime, Stamp, WallDuration};
 use coeval_value::{NodeId, PeerId};
@@ -62,6 +65,15 @@ pub struct Mesh {
     peers: Vec<PeerId>,
     last: BTreeMap<Incarnation, Stamp>,
     issued: BTreeSet<Stamp>,
+    incarnations: BTreeSet<Incarnation>,
+    /// Parameters and entities ever written to, maps above and below included.
+    pub touched: BTreeSet<SlotKey>,
+    /// Writes whose stamps were too far ahead of right session time when they were made.
+    pub parked: BTreeSet<Stamp>,
+    /// By how much the OS clock of a site was set back in all, nanoseconds.
+    set_back: BTreeMap<Site, i64>,
+    /// States as links send them, some of each run.
+    pub flown: Vec<(SlotKey, SlotState)>,
 }
 
 impl Mesh {
@@ -93,6 +105,11 @@ impl Mesh {
             peers,
             last: BTreeMap::new(),
             issued: BTreeSet::new(),
+            incarnations: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            set_back: BTreeMap::new(),
+            parked: BTreeSet::new(),
+            flown: Vec::new(),
         }
     }
 
@@ -108,6 +125,9 @@ impl Mesh {
             return;
         }
         let incarnation = Incarnation(self.rng.next_u64() | 2);
+        if !self.incarnations.insert(incarnation) {
+            self.violate(Check::StampsAreUnique, format!("{incarnation:?} is used again"));
+        }
         let me = LinkPeer {
             node: NodeId { peer: self.peers[site], incarnation },
             name: format!("site {site}"),
@@ -120,6 +140,7 @@ impl Mesh {
         if hosts && skew.follows {
             skew.offset = WallDuration::ZERO;
         }
+        let late = !self.ledger.0.is_empty();
         let program = Program::new(Setup {
             me: me.clone(),
             skew,
@@ -128,10 +149,11 @@ impl Mesh {
             hosts,
             admitted: Arc::clone(&self.admitted),
             twins: self.twins.clone(),
+            limits: self.plan.limits,
+            late,
             story: self.story.clone(),
         });
         self.tell(|| format!("site {site} opens as {}", me.node.short()));
-        let late = !self.ledger.0.is_empty();
         for (kind, is) in [
             (FaultKind::ClockOffset, skew.offset != WallDuration::ZERO),
             (FaultKind::ClockDrift, skew.drift_ppm != 0),
@@ -187,6 +209,7 @@ impl Mesh {
     pub fn step_clock(&mut self, site: Site, by: WallDuration) {
         let Some(program) = self.net.machine(site) else { return };
         program.time.step(by);
+        *self.set_back.entry(site).or_default() += (-by.as_nanos()).max(0);
         let offset = &mut self.plan.skews[site].offset;
         *offset = WallDuration::from_nanos(offset.as_nanos().saturating_add(by.as_nanos()));
         self.net.count(FaultKind::ClockStepped);
@@ -318,15 +341,6 @@ impl Mesh {
     fn is_linked(&self, a: Site, b: Site) -> bool {
         let Some(other) = self.program(b).map(Program::node) else { return false };
         self.program(a).is_some_and(|program| program.sync.link_to(other).is_some())
-    }
-
-    /// Every running program's observer looks at its replica.
-    pub fn look(&mut self) {
-        for site in self.live() {
-            if let Some(program) = self.net.machine_mut(site) {
-                program.look();
-            }
-        }
     }
 
     /// Notes a violation of the mesh as a whole.

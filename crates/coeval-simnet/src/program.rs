@@ -46,6 +46,10 @@ pub struct Setup {
     pub admitted: Admitted,
     /// Paths whose batches its observer looks at.
     pub twins: Twins,
+    /// What its replica refuses to outgrow.
+    pub limits: Limits,
+    /// Whether others have written already.
+    pub late: bool,
     /// Where it tells what happens to it; `None`: nowhere.
     pub story: Option<Story>,
 }
@@ -105,6 +109,10 @@ pub struct Program {
     pub violations: Vec<Violation>,
     /// How many of its links caught up since they came up.
     pub caught_up: u64,
+    /// Nodes that it once gave up, or that left.
+    pub gave_up: BTreeSet<NodeId>,
+    /// Whether it opened while others wrote.
+    pub late: bool,
     virtual_time: VirtualTime,
     rung: Arc<AtomicBool>,
     admitted: Admitted,
@@ -120,7 +128,7 @@ impl Program {
     /// # Panics
     /// Never: the genesis is valid.
     pub fn new(setup: Setup) -> Self {
-        let Setup { me, skew, time, config, hosts, admitted, twins, story } = setup;
+        let Setup { me, skew, time, config, hosts, admitted, twins, limits, late, story } = setup;
         let role = if hosts { WallRole::Reference } else { WallRole::Follower };
         let timepiece = Arc::new(Timepiece::new(time.clone(), skew, role));
         let rung = Arc::new(AtomicBool::new(false));
@@ -131,10 +139,11 @@ impl Program {
             clock: Arc::new(Clock::new(SESSION, GENESIS).expect("a finite scale")),
             now: Arc::new(move || now.session_now()),
             stamp_floor: 0,
-            limits: Limits::default(),
+            limits,
             wake: Box::new(move || wake.store(true, Ordering::Relaxed)),
         });
         let store = Arc::new(store.expect("a floor of zero"));
+        let witness = Witness::new(twins, &store);
         let node = me.node;
         let joining = skew.follows && !hosts;
         let first_samples = if joining { u64::from(JOIN_SAMPLES) } else { 0 };
@@ -156,11 +165,13 @@ impl Program {
             replies: Vec::new(),
             violations: Vec::new(),
             caught_up: 0,
+            gave_up: BTreeSet::new(),
+            late,
             virtual_time: time,
             rung,
             admitted,
             joining: joining.then_some(0),
-            witness: Witness::new(twins),
+            witness,
             story,
         }
     }
@@ -183,9 +194,16 @@ impl Program {
     /// Looks at the replica as a reader would, and compares with what was seen before.
     pub fn look(&mut self) {
         let (node, now) = (Some(self.node()), self.virtual_time.nanos() as f64 * 1e-9);
-        for Violation { check, detail, .. } in self.witness.look(&self.store, self.caught_up > 0) {
+        for Violation { check, detail, .. } in self.witness.look(&self.store) {
             self.violations.push(Violation { check, node, detail: format!("at {now:.6} s: {detail}") });
         }
+    }
+
+    /// At rest: whether the watch told all that is there.
+    pub fn watched_all(&mut self) {
+        let node = Some(self.node());
+        let found = self.witness.watched_all(&self.store);
+        self.violations.extend(found.into_iter().map(|violation| Violation { node, ..violation }));
     }
 
     /// One of its threads deleted an entity.
@@ -225,6 +243,9 @@ impl Program {
 
     fn after(&mut self) {
         let position = self.store.position();
+        if let Some(torn) = self.witness.received(&self.store, position) {
+            self.violate(Check::BatchesAreWhole, torn);
+        }
         self.placed.extend(self.unplaced.drain(..).map(|stamp| (stamp, position)));
         while let Some(notice) = self.sync.poll_notice() {
             self.notice(notice);
@@ -250,6 +271,7 @@ impl Program {
                 self.present.insert(node);
             }
             Notice::PeerLost { node, .. } => {
+                self.gave_up.insert(node);
                 self.present.remove(&node);
                 self.sent.iter_mut().for_each(|event| _ = event.due.remove(&node));
             }

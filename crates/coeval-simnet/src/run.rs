@@ -4,7 +4,7 @@ use crate::finals;
 use crate::mesh::{Mesh, Topology};
 use crate::net::{Conditions, FaultKind, Faults, Site};
 use crate::program::{Program, Story};
-use crate::scenario::{Action, Options, Scenario};
+use crate::scenario::{Action, Options, SETTLING, Scenario};
 use crate::workload::Workload;
 use coeval_time::WallDuration;
 use rand::seq::IndexedRandom;
@@ -15,6 +15,8 @@ use rand_chacha::ChaCha8Rng;
 const TEND: u64 = 500_000_000;
 /// How long equal replicas are listened to.
 const QUIET: WallDuration = WallDuration::from_secs(4);
+/// What the rounds of a repair may take on top of two digest periods, with ways of up to 75 ms.
+const LOSS_SLACK: WallDuration = WallDuration::from_secs(1);
 /// Updates of the measuring phase, at each site.
 const STEADY: u64 = 10;
 /// Copies received for each copy needed, above which updates count as sent around in circles. One in ten, and a few more
@@ -149,6 +151,7 @@ impl Run {
         } else {
             violations.extend(self.quiet());
             duplication = self.steady(scenario);
+            violations.extend(self.one_loss(scenario));
             if let Some(unrest) = self.mesh.settle(scenario.bound) {
                 let detail = format!("after steady writes: {unrest}");
                 violations.push(Violation { check: Check::MeshConverges, node: None, detail });
@@ -159,6 +162,7 @@ impl Run {
             }
         }
         self.mesh.look();
+        self.mesh.watched_all();
         violations.extend(finals::check(&self.mesh));
         let mesh = self.mesh;
         Outcome {
@@ -205,6 +209,37 @@ impl Run {
         let after = self.totals();
         let detail = format!("repairs, repaired, sent, received, superseded: {before:?} became {after:?}");
         (before != after).then_some(Violation { check: Check::EqualIsQuiet, node: None, detail })
+    }
+
+    /// One message that is lost for good is made good soon.
+    fn one_loss(&mut self, scenario: &Scenario) -> Option<Violation> {
+        if let Some(unrest) = self.mesh.settle(scenario.bound) {
+            return Some(Violation { check: Check::MeshConverges, node: None, detail: unrest });
+        }
+        let writers = self.mesh.writers();
+        let site = self.mesh.any_of(&writers)?;
+        let linked = self.mesh.neighbors(site);
+        let other = self.mesh.any_of(&linked)?;
+        self.mesh.tell(|| format!("a message from {site} to {other} is lost"));
+        self.mesh.net.lose_next(site, other);
+        self.workload.steady(&mut self.mesh, site);
+        // What is written far ahead waits for its time first.
+        let period = self.mesh.plan.config.digest_period;
+        let bound = WallDuration::from_nanos(
+            2 * period.as_nanos() + LOSS_SLACK.as_nanos() + scenario.bound.as_nanos() - SETTLING.as_nanos(),
+        );
+        let end = self.mesh.net.now().saturating_add(bound);
+        self.mesh.run_for(WallDuration::from_millis(1));
+        while self.mesh.net.now() < end && !self.mesh.is_equal() {
+            self.mesh.run_for(WallDuration::from_millis(50));
+        }
+        let healed = self.mesh.is_equal();
+        // Acknowledgements that were lost with it come with the next write.
+        for site in writers {
+            self.workload.steady(&mut self.mesh, site);
+        }
+        let detail = format!("from site {site} to {other}: not made good in {bound}");
+        (!healed).then_some(Violation { check: Check::OneLossHeals, node: None, detail })
     }
 
     /// Steady writes at every site; how many copies arrive for each that is needed.

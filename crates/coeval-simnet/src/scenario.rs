@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
+/// How long a mesh may take to come to rest once faults stop. If a clock is ahead, it may take as much longer.
+pub const SETTLING: WallDuration = WallDuration::from_secs(90);
+
 /// What may be chosen apart from the seed; the same options and seed give the same run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -123,7 +126,7 @@ impl Scenario {
         }
         actions.sort_by_key(|(at, _)| *at);
         let actions = actions.into_iter().enumerate().map(|(n, (at, action))| (n, at, action)).collect();
-        let bound = WallDuration::from_nanos(WallDuration::from_secs(90).as_nanos() + ahead);
+        let bound = WallDuration::from_nanos(SETTLING.as_nanos() + ahead);
         Self { seed, plan, actions, founders, bound, wild_clock: rng.random_bool(0.7) }
     }
 

@@ -1,6 +1,6 @@
 //! What the threads of the programs do: seeded operations of every kind, on few hot and many cold parameters.
 use crate::ledger::Act;
-use crate::mesh::Mesh;
+use crate::mesh::{LARGE, Mesh};
 use crate::net::Site;
 use crate::witness::Twins;
 use coeval_merge::{EntryBody, Op};
@@ -18,6 +18,10 @@ use uuid::Uuid;
 const HOT: [&str; 2] = ["a", "b"];
 /// How many cold keys there are.
 const COLD: u32 = 40;
+/// Entities that come or go in one storm.
+const STORM: usize = 12;
+/// Values of one stream.
+const STREAMED: u64 = 8;
 /// Scales that people set.
 const SCALES: [f64; 9] = [1.0, 2.0, 0.5, -1.0, 0.0, 1e6, 1.0 / 3.0, -1e3, 1e-9];
 
@@ -67,7 +71,10 @@ impl Workload {
                 let (entity, path) = (self.entity(&mut mesh.rng), path(&mut mesh.rng));
                 mesh.hold(site, entity, &path);
             }
-            36..50 => self.by_handle(mesh, site),
+            36..47 => self.by_handle(mesh, site),
+            47 => self.storm(mesh, site),
+            48 => self.stream(mesh, site),
+            49 => self.large(mesh, site),
             50..62 => {
                 let count = mesh.rng.random_range(2..6);
                 let acts = (0..count).map(|_| self.act(&mut mesh.rng)).collect();
@@ -123,6 +130,63 @@ impl Workload {
         if mesh.write(site, acts, None).is_ok() {
             self.entities.push(entity);
         }
+    }
+
+    /// Many entities come, or go, at once: each by itself, or all in one batch.
+    fn storm(&mut self, mesh: &mut Mesh, site: Site) {
+        let together = mesh.rng.random_bool(0.5);
+        let ops: Vec<Op> = if mesh.rng.random_bool(0.6) {
+            let fresh: Vec<EntityId> =
+                (0..STORM).map(|_| EntityId::v7(1_700_000_000_000, mesh.rng.random())).collect();
+            self.entities.extend(&fresh);
+            fresh.into_iter().map(|entity| Op::Create { entity }).collect()
+        } else {
+            let made = self.entities[3..].choose_multiple(&mut mesh.rng, STORM);
+            made.map(|&entity| Op::Delete { entity }).collect()
+        };
+        let acts: Vec<Act> = ops.into_iter().map(|op| (op, false)).collect();
+        if together {
+            _ = mesh.write(site, acts, None);
+        } else {
+            acts.into_iter().for_each(|act| _ = mesh.write(site, vec![act], None));
+        }
+    }
+
+    /// A stream into an entity that somebody may be deleting just now.
+    fn stream(&mut self, mesh: &mut Mesh, site: Site) {
+        let Some(&entity) = self.entities[3..].choose(&mut mesh.rng) else { return };
+        let key = key_path("a");
+        mesh.hold(site, entity, &key);
+        let held = mesh.program(site).map_or(0, |program| program.handles.len());
+        let is = |n: &usize| mesh.program(site).is_some_and(|p| p.handles[*n].entity() == entity);
+        let handle = (0..held)
+            .rev()
+            .find(is)
+            .filter(|n| mesh.program(site).is_some_and(|program| *program.handles[*n].path() == key));
+        for n in 0..STREAMED {
+            let value = Value::UInt(mesh.operations + n);
+            let op = Op::Set { entity, path: key.clone(), value };
+            _ = mesh.write(site, vec![(op, false)], handle);
+            mesh.run_for(WallDuration::from_millis(16));
+        }
+    }
+
+    /// One large value, or many small ones at many entities, in one batch.
+    fn large(&mut self, mesh: &mut Mesh, site: Site) {
+        if mesh.rng.random_bool(0.5) {
+            let bytes = mesh.rng.random_range(1 << 10..LARGE);
+            let value = Value::Bytes((0..bytes).map(|_| mesh.rng.random::<u8>()).collect());
+            let op = Op::Set { entity: self.entities[2], path: key_path("large"), value };
+            _ = mesh.write(site, vec![(op, false)], None);
+            return;
+        }
+        let entities = self.entities[2..].to_vec();
+        let act = |entity: EntityId| {
+            let (path, value) = (path(&mut mesh.rng), random_value(&mut mesh.rng, 1));
+            (Op::Set { entity, path, value }, false)
+        };
+        let acts = entities.into_iter().map(act).collect();
+        _ = mesh.write(site, acts, None);
     }
 
     fn delete(&mut self, mesh: &mut Mesh, site: Site) {

@@ -1,6 +1,7 @@
 //! How a mesh is laid out: who keeps links to whom, how wrong clocks are, what the network does.
 use crate::net::{Conditions, Site};
 use crate::timepiece::Skew;
+use coeval_store::Limits;
 use coeval_sync::Config;
 use coeval_time::WallDuration;
 use std::collections::BTreeSet;
@@ -91,6 +92,8 @@ pub struct Plan {
     pub absent: BTreeSet<Site>,
     /// The engines' settings.
     pub config: Config,
+    /// What the replicas refuse to outgrow.
+    pub limits: Limits,
 }
 
 impl Plan {
@@ -104,6 +107,7 @@ impl Plan {
             observers: BTreeSet::new(),
             absent: BTreeSet::new(),
             config: Config::default(),
+            limits: Limits::default(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! When a mesh is at rest.
 use super::Mesh;
+use crate::net::Site;
 use crate::program::Program;
 use coeval_merge::Replica;
 use coeval_time::WallDuration;
@@ -39,6 +40,28 @@ impl Mesh {
             return Some(format!("site {site} ({}): {reason}", program.node().short()));
         }
         None
+    }
+
+    /// Whether all digests are equal.
+    pub fn is_equal(&self) -> bool {
+        let programs = self.live().into_iter().filter_map(|site| self.program(site));
+        let digests: Vec<_> = programs.map(|program| program.store.digest()).collect();
+        let drained = self.live().into_iter().filter_map(|site| self.program(site)).all(|one| !one.is_rung());
+        drained && digests.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
+    /// Sites that a site has a link to.
+    pub fn neighbors(&self, site: Site) -> Vec<Site> {
+        self.live().into_iter().filter(|other| self.is_linked(site, *other)).collect()
+    }
+
+    /// Every observer says whether its watch told all that is there.
+    pub fn watched_all(&mut self) {
+        for site in self.live() {
+            if let Some(program) = self.net.machine_mut(site) {
+                program.watched_all();
+            }
+        }
     }
 
     /// Runs until the mesh is at rest, for at most `bound`; what is still astir then.

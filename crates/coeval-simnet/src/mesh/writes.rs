@@ -5,13 +5,17 @@ use crate::check::Check;
 use crate::ledger::{Act, Record};
 use crate::net::Site;
 use crate::program::SentEvent;
+use crate::timepiece::START;
 use coeval_merge::{Op, Replica, SlotKey, SlotState};
 use coeval_store::WriteError;
 use coeval_sync::{Event, Target};
-use coeval_time::{Context, EditKind, Stamp, WallTime};
+use coeval_time::{Context, EditKind, Stamp, WallDuration, WallTime};
 use coeval_value::{EntityId, Path, SampleMeta, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// How far beyond the lead a node's stamps may be, by the error of its own session time.
+const SLACK: WallDuration = WallDuration::from_secs(1);
 
 impl Mesh {
     /// Notes that something was written at `site`: its engine is woken if the store asks for it.
@@ -52,6 +56,7 @@ impl Mesh {
         self.after_reading(site, stamp, &acts);
         self.read_back(site, stamp, &acts);
         self.tell(|| format!("site {site} writes {stamp:?}: {acts:?}"));
+        acts.iter().for_each(|(op, _)| touch_all(op, &mut self.touched));
         self.ledger.note(stamp, Record { acts, meta });
         self.touch(site);
         Ok(stamp)
@@ -67,6 +72,18 @@ impl Mesh {
         program.unplaced.push(stamp);
         if stamp <= last || stamp.writer != program.node().incarnation {
             program.violate(Check::HybridClockGoesOn, format!("{stamp:?} after {last:?}"));
+        }
+        // A clock that was set back, or is a little wrong, adds to what a peer may be ahead.
+        let (now, lead) = (program.store.now(), self.plan.config.lead);
+        let ahead = stamp.wall().since(now).as_nanos();
+        if ahead > lead.as_nanos() + SLACK.as_nanos() + self.set_back.get(&site).copied().unwrap_or_default()
+        {
+            let detail = format!("{stamp:?} is {:.3} s ahead of the node's own time", ahead as f64 * 1e-9);
+            program.violate(Check::ParkedDoesNotDrag, detail);
+        }
+        let right = START.saturating_add(WallDuration::from_nanos(self.net.now().as_nanos().cast_signed()));
+        if stamp.wall().since(right) > lead {
+            self.parked.insert(stamp);
         }
     }
 
@@ -160,6 +177,32 @@ impl Mesh {
         let Some(program) = self.net.machine_mut(site) else { return };
         if let Ok(handle) = program.store.param(entity, path) {
             program.handles.push(handle);
+        }
+    }
+}
+
+/// The slots that an operation makes: its path, all above, and all that its map spells out below.
+fn touch_all(op: &Op, out: &mut BTreeSet<SlotKey>) {
+    let entity = op.entity();
+    let mut touch = |path: Option<Path>| _ = out.insert(SlotKey { entity, path });
+    touch(None);
+    let (path, value) = match op {
+        Op::Set { path, value, .. } => (path, Some(value.clone())),
+        Op::Replace { path, map, .. } => (path, Some(Value::Map(Arc::clone(map)))),
+        Op::Remove { path, .. } => (path, None),
+        Op::Create { .. } | Op::Delete { .. } => return,
+    };
+    for depth in 1..=path.keys().len() {
+        touch(Path::new(path.keys()[..depth].to_vec()).ok());
+    }
+    let mut below = vec![(path.clone(), value)];
+    while let Some((path, value)) = below.pop() {
+        touch(Some(path.clone()));
+        if let Some(Value::Map(map)) = value {
+            below.extend(
+                map.iter()
+                    .filter_map(|(key, value)| Some((path.child(key.clone()).ok()?, Some(value.clone())))),
+            );
         }
     }
 }

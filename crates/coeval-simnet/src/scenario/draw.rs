@@ -21,6 +21,9 @@ pub(super) fn plan(rng: &mut ChaCha8Rng, topology: Topology, count: usize) -> (P
     if rng.random_bool(0.2) {
         plan.observers.extend(topology.ends(count).choose(rng));
     }
+    if rng.random_bool(0.2) {
+        plan.limits.orphans = rng.random_range(0..3);
+    }
     (plan, ahead)
 }
 
