@@ -7,11 +7,9 @@ use std::time::Duration;
 /// The next restore that a peer is told of: which world, and the parameters that fell.
 fn told(notices: &PeerNotices) -> (u64, Vec<Option<Path>>) {
     loop {
-        match notices.wait(NEVER).expect("told in time") {
-            PeerEvent::WorldRestored { world, fallen, .. } => {
-                return (world, fallen.into_iter().map(|(_, path)| path).collect());
-            }
-            _ => {}
+        let told = notices.wait(NEVER).expect("told in time");
+        if let PeerEvent::WorldRestored { world, fallen, .. } = told {
+            return (world, fallen.into_iter().map(|(_, path)| path).collect());
         }
     }
 }
