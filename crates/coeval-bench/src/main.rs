@@ -3,10 +3,12 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `local.rs` | `read` and `write`: handles in one process, beside a bare seqlock |
+//! | `journal.rs` | `journal`: a lone peer and its journal, beside a bare append |
 //! | `replicate.rs` | `replicate`: a closed loop between two processes over QUIC |
 //! | `seqlock.rs` | the floor |
 //! | `measure.rs` | interleaved rounds and their medians |
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
+mod journal;
 mod local;
 mod measure;
 mod replicate;
@@ -36,6 +38,8 @@ enum Case {
     Write,
     /// Updates between two processes.
     Replicate,
+    /// Updates of a lone peer to its journal.
+    Journal,
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -47,6 +51,7 @@ fn run(args: &Args) -> Result<Vec<Figure>, Failure> {
     match (args.case, &args.invite) {
         (Case::Read, _) => local::read(),
         (Case::Write, _) => local::write(),
+        (Case::Journal, _) => journal::measure(),
         (Case::Replicate, None) => replicate::measure(),
         (Case::Replicate, Some(invite)) => replicate::second(invite).map(|()| Vec::new()),
     }
