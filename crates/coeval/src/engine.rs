@@ -3,6 +3,7 @@ use crate::gate::{self, Gate};
 use crate::hub::Hub;
 use crate::journal::{Desk, Holding};
 use crate::notices::PeerEvent;
+use crate::offline::Offline;
 use coeval_merge::{Entered, Replica, World};
 use coeval_quic::MonoClock;
 use coeval_store::Store;
@@ -42,6 +43,7 @@ pub(crate) struct Engine {
     /// Whether it came with a world of its own: then it takes time from whom it dialed, known to it or not.
     returning: bool,
     journal: Option<Desk>,
+    offline: Offline,
 }
 
 impl Engine {
@@ -55,12 +57,29 @@ impl Engine {
     ) -> Self {
         let (sync, clock, journal) = (None, None, None);
         let (reachable, learned, returning) = (false, 0, false);
-        Self { sync, me, node, reachable, gate, hub, wall, clock, learned, joining, returning, journal }
+        let offline = Offline::new(me.node.incarnation, &[]);
+        Self {
+            sync,
+            me,
+            node,
+            reachable,
+            gate,
+            hub,
+            wall,
+            clock,
+            learned,
+            joining,
+            returning,
+            journal,
+            offline,
+        }
     }
 
     /// Gives it a journal to keep; `returning` if one was there.
     #[must_use]
     pub(crate) fn with_journal(mut self, journal: Option<Desk>, returning: bool) -> Self {
+        let earlier = journal.as_ref().map(Desk::earlier).unwrap_or_default();
+        self.offline = Offline::new(self.me.node.incarnation, earlier);
         (self.journal, self.returning) = (journal, returning);
         self
     }
@@ -146,13 +165,21 @@ impl Engine {
     /// Takes in what the engine noticed since the last call.
     pub(crate) fn notices(&mut self) {
         self.learn();
+        if let Some(sync) = &self.sync {
+            self.offline.acked(sync.acked_by_any());
+        }
         while let Some(notice) = self.sync.as_mut().and_then(Sync::poll_notice) {
             match notice {
                 Notice::PingSample { node, sample } => self.sample(node, sample),
-                Notice::World { world, entered } => self.tell_world(world, entered),
+                Notice::World { world, entered } => {
+                    // What fell with the world that was left is told with the new one.
+                    self.offline.forget();
+                    self.tell_world(world, entered);
+                }
                 notice => {
                     self.note_author(&notice);
                     self.note_name(&notice);
+                    self.note_absence(&notice);
                     self.hub.notice(notice);
                 }
             }
@@ -183,6 +210,23 @@ impl Engine {
             fallen,
             more,
         });
+    }
+
+    /// Follows what this peer wrote while it was alone.
+    fn note_absence(&mut self, notice: &Notice) {
+        let (Some(store), Some(sync)) = (self.gate.store(), &self.sync) else { return };
+        match notice {
+            Notice::LinkUp { .. } => self.offline.linked(store, sync.node().incarnation),
+            Notice::LinkDown { .. } if sync.is_alone() => self.offline.is_alone(),
+            Notice::CaughtUp { .. } => {
+                let gate = &self.gate;
+                if let Some(report) = self.offline.caught_up(store, |writer| gate.name_of(writer)) {
+                    self.hub.update(|state| state.offline_writes = Some(report.clone()));
+                    self.hub.tell(&PeerEvent::OfflineWrites(report));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Readings of what a lost author wrote say since when it is lost.

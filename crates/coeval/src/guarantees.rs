@@ -232,6 +232,8 @@
 //!   `coeval-journal::journal::a_new_file_takes_the_place_of_the_old_whole_or_not_at_all`.
 //! * **Who comes back brings deleted things back, or loses what it wrote alone.** Neither:
 //!   `integration-tests::journal::what_was_written_while_nobody_heard_spreads_and_what_was_deleted_meanwhile_stays_deleted`.
+//! * **Who wrote alone never learns what became of it.** It is told, once it has caught up:
+//!   `integration-tests::journal::who_was_cut_off_learns_what_became_of_its_writes`.
 //! * **Two write one journal, or a journal goes to another session.**
 //!   `integration-tests::journal::journals_of_others_are_refused_with_words`.
 //!

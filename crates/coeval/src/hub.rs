@@ -1,4 +1,5 @@
 //! What the I/O thread tells the threads of the program: who is there, which events came, how far others are.
+use crate::OfflineWrites;
 use crate::events::{Arrival, Outcome, Subscription};
 use crate::inbox::Inbox;
 use crate::notices::PeerEvent;
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(crate) clocks: BTreeMap<NodeId, (WallDuration, WallDuration)>,
     /// Of each node, how much of what was sent to it it had refused when a flush last looked.
     pub(crate) refused_there: BTreeMap<NodeId, u64>,
+    /// What became of writes that nobody had acknowledged, as told last.
+    pub(crate) offline_writes: Option<OfflineWrites>,
     /// Open subscriptions to events.
     pub(crate) subscriptions: Vec<Weak<Subscription>>,
     /// Open subscriptions to notices.

@@ -261,6 +261,11 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    /// The openings of the peer that the journal knew when it was taken.
+    pub(crate) fn earlier(&self) -> &[Incarnation] {
+        &self.writers
+    }
+
     /// Tells where this peer listens.
     pub(crate) fn bound_at(&mut self, address: SocketAddr) {
         self.listen = Some(address);

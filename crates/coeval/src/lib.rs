@@ -34,6 +34,7 @@
 //! | [`events`] | [`Events`]: what must not be conflated; commands |
 //! | [`watch`] | [`Watch`]: what changed |
 //! | [`notices`] | [`PeerEvent`]: who comes and goes, what needs a person's eye |
+//! | [`offline`] | [`OfflineWrites`]: what became of what was written while nobody heard |
 //! | [`publisher`] | [`Publisher`]: dead reckoning |
 //! | [`info`] | [`PeerInfo`], [`ParamInfo`], [`WallReading`]: plain data |
 //! | [`error`] | [`Error`], [`ErrorKind`] |
@@ -73,6 +74,7 @@ mod inbox;
 pub mod info;
 pub mod journal;
 pub mod notices;
+pub mod offline;
 pub mod options;
 pub mod peer;
 pub mod publisher;
@@ -89,6 +91,7 @@ pub use events::{Event, EventStream, Events, Outcome};
 pub use info::{ParamInfo, PeerInfo, WallReading};
 pub use journal::{JournalOptions, JournalReport};
 pub use notices::{PeerEvent, PeerNotices};
+pub use offline::{OfflineWrite, OfflineWrites};
 pub use options::{HostOptions, InviteOptions, JoinOptions, RehostOptions};
 pub use peer::Peer;
 pub use publisher::{PublishOptions, Published, Publisher};

@@ -1,4 +1,5 @@
 //! What happens to a peer's session and replica as a whole: who comes and goes, and what needs a person's eye.
+use crate::OfflineWrites;
 use crate::inbox::Inbox;
 use coeval_store::StoreEvent;
 use coeval_time::{SimTime, Stamp, WallTime};
@@ -48,6 +49,9 @@ pub enum PeerEvent {
         /// Who it is.
         node: NodeId,
     },
+    /// This peer was alone, or came back from its journal, and is caught up now: what became of its writes that nobody
+    /// had acknowledged. [`Peer::offline_writes`](crate::Peer::offline_writes) keeps the newest.
+    OfflineWrites(OfflineWrites),
     /// The journal cannot be written: the disk is full, say. The session goes on without it, and `flush` says so. A new
     /// file is tried again and again, with everything in it. Told once, until it works again.
     JournalFailed {

@@ -10,7 +10,7 @@ use crate::journal::{Holding, JournalOptions};
 use crate::notices::{NOTICE_QUEUE, PeerNotices};
 use crate::options::{HostOptions, InviteOptions, JoinOptions, RehostOptions};
 use crate::shared::Shared;
-use crate::{Batch, Error, ErrorKind, Result, Watch};
+use crate::{Batch, Error, ErrorKind, OfflineWrites, Result, Watch};
 use coeval_merge::{Digest, Replica};
 use coeval_quic::{Conditioner, Invite, InviteId, MonoClock, SessionInfo};
 use coeval_store::{Counters, Reading, Snapshot};
@@ -93,6 +93,13 @@ impl Peer {
         let inbox = Arc::new(Inbox::new(NOTICE_QUEUE));
         self.shared.hub.listen(&inbox);
         PeerNotices(inbox)
+    }
+
+    /// What became of what this peer wrote while it was alone, or before it came back from its journal: as told when it
+    /// caught up last. `None` if it never was. [`PeerEvent::OfflineWrites`](crate::PeerEvent::OfflineWrites) tells the
+    /// same when it happens.
+    pub fn offline_writes(&self) -> Option<OfflineWrites> {
+        self.shared.hub.look(|state| state.offline_writes.clone())
     }
 
     /// Which session, from what it started.

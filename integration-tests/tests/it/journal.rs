@@ -117,6 +117,13 @@ fn what_was_written_while_nobody_heard_spreads_and_what_was_deleted_meanwhile_st
     set(&host, "kept", "y", 2_i64);
     let back = open().expect("it comes back");
     assert_eq!((back.node().peer, back.node() == node), (node.peer, false));
+    // It learns what became of what it wrote.
+    let told = back.offline_writes().expect("told when it caught up");
+    assert_eq!((told.superseded, told.fell, told.unknown), (1, 1, 0), "{told:?}");
+    assert!(told.stood >= 2, "{told:?}");
+    let lost: Vec<_> = told.lost.iter().map(|w| (w.path.clone().unwrap().to_string(), w.fell)).collect();
+    assert!(lost.contains(&("y".into(), false)) && lost.contains(&("x".into(), true)), "{told:?}");
+    assert!(told.lost.iter().all(|write| write.by.as_deref() == Some("host")), "{told:?}");
     back.flush(PATIENCE).unwrap();
     eventually("equal worlds", || host.digest() == back.digest());
     for peer in [&host, &back] {
@@ -125,6 +132,35 @@ fn what_was_written_while_nobody_heard_spreads_and_what_was_deleted_meanwhile_st
         assert!(peer.entity("born alone").is_ok());
         assert!(peer.entity("doomed").is_err(), "it came back");
     }
+}
+
+/// Without a journal: links that were cut come back.
+#[test]
+fn who_was_cut_off_learns_what_became_of_its_writes() {
+    let host = crate::common::host("host");
+    let guest = join(&host, "guest");
+    let base = host.create_entity("base").unwrap();
+    host.flush(PATIENCE).unwrap();
+    set(&guest, "base", "heard", 1_i64);
+    guest.flush(PATIENCE).unwrap();
+    let notices = guest.notices();
+    for peer in [&host, &guest] {
+        peer.set_conditioner(cut());
+    }
+    eventually("both are alone", || crate::common::direct(&host) + crate::common::direct(&guest) == 0);
+    set(&guest, "base", "x", 1_i64);
+    set(&guest, "base", "y", 1_i64);
+    std::thread::sleep(Duration::from_millis(5));
+    base.set(host.context(), "y", 2_i64).unwrap();
+    for peer in [&host, &guest] {
+        peer.set_conditioner(coeval::Conditioner::default());
+    }
+    eventually("it is told", || guest.offline_writes().is_some());
+    let told = guest.offline_writes().unwrap();
+    assert_eq!((told.stood, told.superseded, told.fell), (1, 1, 0), "{told:?}");
+    assert_eq!(told.lost[0].by.as_deref(), Some("host"));
+    assert!(std::iter::from_fn(|| notices.poll()).any(|n| n == PeerEvent::OfflineWrites(told.clone())));
+    assert_eq!(get(&guest, "base", "y"), Some(Value::Int(2)));
 }
 
 #[test]
