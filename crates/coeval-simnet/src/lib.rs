@@ -10,6 +10,7 @@
 //! | [`workload`] | [`Workload`](workload::Workload): seeded operations of every kind |
 //! | [`scenario`] | [`Scenario`](scenario::Scenario): all that is done to a mesh, made from one seed, as [`Action`](scenario::Action)s |
 //! | [`check`] | [`Check`](check::Check): **the table of invariants** |
+//! | [`mutants`] | **the table of faults** that are put in on purpose, with the seed and the check that find each |
 //! | [`witness`] | what a reader of one replica finds at any time |
 //! | [`finals`] | what must hold at rest |
 //! | [`run`] | [`run`](run::run): one seed from its first link to its verdict |
@@ -20,6 +21,7 @@ pub mod driver;
 pub mod finals;
 pub mod ledger;
 pub mod mesh;
+pub mod mutants;
 pub mod net;
 pub mod program;
 pub mod run;

@@ -13,6 +13,7 @@ use crate::net::{FaultKind, Net, Site};
 use crate::program::{Admitted, Program, SentEvent, Setup, Story};
 use crate::timepiece::VirtualTime;
 use crate::witness::Twins;
+use coeval_faults::{Fault, active};
 use coeval_merge::{SlotKey, SlotState};
 use coeval_sync::{Config, EventNotice, LinkPeer};
 use coeval_time::{Incarnation, MonoTime, Stamp, WallDuration};
@@ -72,6 +73,8 @@ pub struct Mesh {
     pub parked: BTreeSet<Stamp>,
     /// By how much the OS clock of a site was set back in all, nanoseconds.
     set_back: BTreeMap<Site, i64>,
+    /// The highest stamps that the machines of ended programs remember.
+    floors: BTreeMap<Site, u64>,
     /// States as links send them, some of each run.
     pub flown: Vec<(SlotKey, SlotState)>,
 }
@@ -109,6 +112,7 @@ impl Mesh {
             touched: BTreeSet::new(),
             set_back: BTreeMap::new(),
             parked: BTreeSet::new(),
+            floors: BTreeMap::new(),
             flown: Vec::new(),
         }
     }
@@ -124,7 +128,10 @@ impl Mesh {
         if self.plan.absent.contains(&site) || self.program(site).is_some() {
             return;
         }
-        let incarnation = Incarnation(self.rng.next_u64() | 2);
+        // Fresh each time it opens, unless a fault is in.
+        let fresh = self.rng.next_u64() | 2;
+        let incarnation =
+            Incarnation(if active(Fault::DuplicateIncarnation) { 2 + site as u64 } else { fresh });
         if !self.incarnations.insert(incarnation) {
             self.violate(Check::StampsAreUnique, format!("{incarnation:?} is used again"));
         }
@@ -151,6 +158,7 @@ impl Mesh {
             twins: self.twins.clone(),
             limits: self.plan.limits,
             late,
+            stamp_floor: self.floors.get(&site).copied().unwrap_or_default(),
             story: self.story.clone(),
         });
         self.tell(|| format!("site {site} opens as {}", me.node.short()));
@@ -201,6 +209,12 @@ impl Mesh {
     fn bury(&mut self, site: Site, acked: BTreeMap<Stamp, BTreeSet<NodeId>>) {
         let Some(program) = self.net.end(site) else { return };
         self.violations.extend(program.violations.iter().cloned());
+        // Some machines remember how far their stamps went, as a journal does; some lose everything.
+        if self.rng.random_bool(0.5) {
+            self.floors.insert(site, program.store.latest_stamp());
+        } else {
+            self.floors.remove(&site);
+        }
         let node = program.node();
         self.fallen.push(Fallen { node, acked, sent: program.sent, received: program.received });
     }

@@ -50,6 +50,8 @@ pub struct Setup {
     pub limits: Limits,
     /// Whether others have written already.
     pub late: bool,
+    /// The highest stamp of its life before, if its machine remembers it; else 0.
+    pub stamp_floor: u64,
     /// Where it tells what happens to it; `None`: nowhere.
     pub story: Option<Story>,
 }
@@ -113,6 +115,8 @@ pub struct Program {
     pub gave_up: BTreeSet<NodeId>,
     /// Whether it opened while others wrote.
     pub late: bool,
+    /// The highest stamp of its life before, if its machine remembers it; else 0.
+    pub stamp_floor: u64,
     virtual_time: VirtualTime,
     rung: Arc<AtomicBool>,
     admitted: Admitted,
@@ -128,7 +132,8 @@ impl Program {
     /// # Panics
     /// Never: the genesis is valid.
     pub fn new(setup: Setup) -> Self {
-        let Setup { me, skew, time, config, hosts, admitted, twins, limits, late, story } = setup;
+        let Setup { me, skew, time, config, hosts, admitted, twins, limits, late, stamp_floor, story } =
+            setup;
         let role = if hosts { WallRole::Reference } else { WallRole::Follower };
         let timepiece = Arc::new(Timepiece::new(time.clone(), skew, role));
         let rung = Arc::new(AtomicBool::new(false));
@@ -138,7 +143,7 @@ impl Program {
             session: SESSION,
             clock: Arc::new(Clock::new(SESSION, GENESIS).expect("a finite scale")),
             now: Arc::new(move || now.session_now()),
-            stamp_floor: 0,
+            stamp_floor,
             limits,
             wake: Box::new(move || wake.store(true, Ordering::Relaxed)),
         });
@@ -167,6 +172,7 @@ impl Program {
             caught_up: 0,
             gave_up: BTreeSet::new(),
             late,
+            stamp_floor,
             virtual_time: time,
             rung,
             admitted,

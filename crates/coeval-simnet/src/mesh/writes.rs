@@ -70,6 +70,10 @@ impl Mesh {
         }
         let Some(program) = self.net.machine_mut(site) else { return };
         program.unplaced.push(stamp);
+        if stamp.hlc <= program.stamp_floor {
+            let floor = program.stamp_floor;
+            program.violate(Check::HybridClockGoesOn, format!("{stamp:?} after a life that reached {floor}"));
+        }
         if stamp <= last || stamp.writer != program.node().incarnation {
             program.violate(Check::HybridClockGoesOn, format!("{stamp:?} after {last:?}"));
         }

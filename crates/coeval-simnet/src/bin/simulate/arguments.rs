@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// Runs spent on making a failing seed small; 0: none.
     #[arg(long, default_value_t = 150)]
     pub(crate) shrink: usize,
+    /// Put known faults in, one at a time, and say at which seed each is found.
+    #[arg(long)]
+    pub mutants: bool,
     /// Print one JSON object as the last line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -59,19 +62,23 @@ fn topology(text: &str) -> Result<Topology, String> {
 }
 
 impl Arguments {
-    /// What is run for a seed.
-    pub(crate) fn scenario(&self, seed: u64) -> Scenario {
-        let options = Options {
+    /// What may be chosen apart from the seed.
+    pub(crate) fn options(&self) -> Options {
+        Options {
             peers: (2, self.peers as usize),
             operations: self.operations,
             seconds: self.seconds,
             topology: self.topology,
-        };
+        }
+    }
+
+    /// What is run for a seed.
+    pub(crate) fn scenario(&self, seed: u64) -> Scenario {
         let keep = Keep {
             without: self.without.clone().unwrap_or_default().0,
             actions: self.keep.clone().map(|numbers| numbers.0),
         };
-        Scenario::new(seed, options).only(&keep)
+        Scenario::new(seed, self.options()).only(&keep)
     }
 
     /// How many threads run seeds.

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "this program's output is its purpose")]
 
 mod arguments;
+mod mutants;
 mod report;
 
 use arguments::Arguments;
@@ -20,6 +21,9 @@ use std::time::Instant;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.mutants {
+        return if mutants::hunt_all(&arguments) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let started = Instant::now();
     let sums = match arguments.seed {
         Some(seed) => one(seed, &arguments),
