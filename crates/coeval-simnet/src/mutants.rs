@@ -6,6 +6,36 @@
 //!
 //! | fault | seed | found by |
 //! |---|---|---|
+//! | equal stamps tie by value | 36 | `StampsGoOn` |
+//! | batches not in normal form | 4 | `ChildrenShowByTheRule` |
+//! | a clear beats its own batch | 0 | `ChildrenShowByTheRule` |
+//! | kind derived from surviving leaves | 8 | `DigestsAreRight` |
+//! | pruning without folding into the parent's kind | 13 | `ChildrenShowByTheRule` |
+//! | digest over hidden leaves | 0 | `MeshConverges` |
+//! | deletion loses against a later write | 0 | `DeletedStaysDeleted` |
+//! | tombstones dropped after a time | 0 | `DigestsAreRight` |
+//! | value bits canonicalized | 0 | `MeshConverges` |
+//! | duplicate incarnation | 0 | `StampsAreUnique` |
+//! | far-future stamp adopted | 6 | `ParkedDoesNotDrag` |
+//! | parking decided by arrival time | 37 | `ChildrenShowByTheRule` |
+//! | late clock edit applied at arrival | 0 | `ClocksAgree` |
+//! | cursor kept by the sender only | 835 | `BatchesAreWhole` |
+//! | flush returns before the first repair is through | 159 | `ReplicasShowTheReplay` |
+//! | snapshot pages applied before the mark | 0 | `BatchesAreWhole` |
+//! | batch torn at the receiver | 0 | `BatchesAreWhole` |
+//! | batch torn by repair | 153 | `BatchesAreWhole` |
+//! | forwarded to everyone | 0 | `UpdatesArriveOnce` |
+//! | slow link drops instead of conflating | 353 | `ReplicasShowTheReplay` |
+//! | events sent again without being told apart | 0 | `EventsArriveOnce` |
+//! | dirty bit skipped on a plain load | | loom |
+//! | dirty bits read, then cleared | | loom |
+//! | ring cell published before its slot is written | | loom |
+//! | ring cell written without a fence | | loom |
+//! | doorbell set without a fence | | loom |
+//! | hybrid clock set instead of raised | | loom |
+//!
+//! The net has holes still: [`HOLES`] lists the faults that no seed below 1,000 shows. As long as there are any, `--mutants`
+//! ends with a failure.
 use crate::check::Check;
 use crate::run::run;
 use crate::scenario::Options;
@@ -26,7 +56,38 @@ pub struct Found {
 }
 
 /// The rows of the table: each fault that the simulator can show, a seed that shows it, and the check that fails.
-pub const FOUND: &[(Fault, u64, Check)] = &[];
+pub const FOUND: &[(Fault, u64, Check)] = &[
+    (Fault::EqualStampsTieByValue, 36, Check::StampsGoOn),
+    (Fault::BatchNotNormal, 4, Check::ChildrenShowByTheRule),
+    (Fault::ClearBeatsItsBatch, 0, Check::ChildrenShowByTheRule),
+    (Fault::KindFromSurvivors, 8, Check::DigestsAreRight),
+    (Fault::PrunedWithoutFolding, 13, Check::ChildrenShowByTheRule),
+    (Fault::DigestOverHidden, 0, Check::MeshConverges),
+    (Fault::DeletionLoses, 0, Check::DeletedStaysDeleted),
+    (Fault::TombstonesDropped, 0, Check::DigestsAreRight),
+    (Fault::NanCanonicalized, 0, Check::MeshConverges),
+    (Fault::DuplicateIncarnation, 0, Check::StampsAreUnique),
+    (Fault::FarFutureAdopted, 6, Check::ParkedDoesNotDrag),
+    (Fault::ParkedByArrival, 37, Check::ChildrenShowByTheRule),
+    (Fault::LateEditAtArrival, 0, Check::ClocksAgree),
+    (Fault::CursorKeptBySender, 835, Check::BatchesAreWhole),
+    (Fault::FlushBeforeRepair, 159, Check::ReplicasShowTheReplay),
+    (Fault::PagesBeforeMark, 0, Check::BatchesAreWhole),
+    (Fault::TornAtReceiver, 0, Check::BatchesAreWhole),
+    (Fault::TornByRepair, 153, Check::BatchesAreWhole),
+    (Fault::ForwardedToAll, 0, Check::UpdatesArriveOnce),
+    (Fault::SlowLinkDrops, 353, Check::ReplicasShowTheReplay),
+    (Fault::EventsTwice, 0, Check::EventsArriveOnce),
+];
+
+/// Faults that the first 1,000 seeds do not show.
+pub const HOLES: &[Fault] = &[
+    Fault::ClockRaisedAfterPublishing,
+    Fault::ClockResetOnRestart,
+    Fault::CursorBeforeApply,
+    Fault::SnapshotMissesWrites,
+    Fault::TornByForwarding,
+];
 
 /// The faults that the simulator is to find; those of the atomics are found by models of their own.
 pub fn faults() -> impl Iterator<Item = Fault> {
@@ -61,6 +122,7 @@ mod tests {
         let table: Vec<&str> =
             text.lines().filter(|line| line.starts_with("//! | ") && !line.contains("found by")).collect();
         assert_eq!(rows, table);
-        assert!(faults().eq(FOUND.iter().map(|(fault, ..)| *fault)), "each fault has a row");
+        let listed = |fault: &Fault| FOUND.iter().any(|row| row.0 == *fault) != HOLES.contains(fault);
+        assert!(faults().all(|fault| listed(&fault)), "each fault is found, or is a hole");
     }
 }
