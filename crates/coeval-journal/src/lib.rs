@@ -5,7 +5,7 @@
 //! | [`disk`] | [`Disk`], [`Tail`], [`Source`]: what the journal needs of a disk; [`FileDisk`]: the real one |
 //! | [`simulated`] | [`SimDisk`]: one in memory that fills up, tears, rots and fails as told |
 //! | [`header`] | [`Header`]: whose journal this is, and of which session |
-//! | [`format`] | the bytes: header, records, checksums |
+//! | [`mod@format`] | the bytes: header, records, checksums |
 //! | [`read`] | [`Recovery`]: what a journal holds, up to the last whole batch |
 //! | [`writer`] | [`Writer`]: appends, syncs, and lets a new file take the place of the old |
 //! | [`scribe`] | [`Scribe`]: the writer on a thread of its own; [`SyncPolicy`] |

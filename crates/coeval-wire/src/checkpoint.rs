@@ -11,7 +11,7 @@
 //! | 8 + 4 | sim time: seconds and nanoseconds since the PTP epoch |
 //! | 8 | scale |
 //! | 8 | number of states |
-//! | rest | groups of a length (4), keys, a length (4), states: bodies of [`body`](crate::body), numbered from 0 on |
+//! | rest | groups of a length (4), keys, a length (4), states: bodies of [`crate::body`], numbered from 0 on |
 //!
 //! Numbers are little-endian. States are in key order, each once. The checksum detects accidents, not forgeries.
 use crate::body::{self, BodyError, BodyLimits, MAX_BODY};
