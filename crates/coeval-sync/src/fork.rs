@@ -15,8 +15,13 @@ use coeval_wire::frame::LinkState;
 impl<R: Replica> Sync<R> {
     /// Takes a new name if what was applied shows that another program bears this one.
     pub(crate) fn rename_if_forked(&mut self) {
-        let Some(stamp) = self.replica.take_fork() else { return };
-        // From the driver's generator, which a copy of the machine does not share from here on.
+        // A stamp that came under a name before this one is no news any more.
+        let Some(stamp) = self.replica.take_fork().filter(|stamp| stamp.writer == self.me.node.incarnation)
+        else {
+            return;
+        };
+        // Should a copy of the machine, whose generator is a copy too, draw the same name at the same time, both find that
+        // out as they found this out, and draw again.
         let incarnation = Incarnation(self.entropy.max(2));
         if incarnation == self.me.node.incarnation || self.left {
             return;
