@@ -2,19 +2,20 @@
 use crate::config::{Config, SessionTime};
 use crate::dial::Dialer;
 use crate::events::Events;
+use crate::gossip::first_word;
 use crate::io::{CloseReason, Effect, Input, LinkPeer, Machine, Now};
-use crate::link::{Greeting, Link, Mode};
+use crate::link::{Greeting, Link};
 use crate::log::Log;
 use crate::members::Members;
 use crate::notice::Notice;
 use crate::parking::Parking;
 use crate::pump::Extra;
-use crate::stats::{PeerState, PeerStats, PeerStatus};
+use crate::stats::PeerStats;
 use crate::worlds::Following;
 use coeval_merge::{LinkTag, Replica};
 use coeval_time::{Incarnation, MonoTime, WallDuration, WallTime};
 use coeval_value::NodeId;
-use coeval_wire::frame::{Bye, Hello, LinkState};
+use coeval_wire::frame::{Bye, Hello};
 use coeval_wire::{Frame, FrameError, Interest, PROTOCOL_VERSION};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -61,22 +62,14 @@ pub struct Sync<R> {
 impl<R: Replica> Sync<R> {
     /// An engine for `replica`, at the node `me`, told session wall time by `wall`.
     pub fn new(replica: Arc<R>, me: LinkPeer, wall: Box<dyn SessionTime>, config: Config) -> Self {
-        let state = LinkState {
-            node: me.node,
-            version: 1,
-            name: me.name.clone(),
-            addresses: me.addresses.clone(),
-            observer: me.observer,
-            left: false,
-            links: Vec::new(),
-        };
+        let members = Members::new(first_word(&me));
         Self {
             replica,
             config,
             me,
             wall,
             links: BTreeMap::new(),
-            members: Members::new(state),
+            members,
             cursors: BTreeMap::new(),
             parking: Parking::default(),
             extra: Extra::default(),
@@ -109,70 +102,6 @@ impl<R: Replica> Sync<R> {
     /// The oldest notice not yet taken. The owner polls after every input: notices wait without bound.
     pub fn poll_notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
-    }
-
-    /// Whether this replica holds all that the peers held when their links came up. False without a greeted link.
-    pub fn caught_up(&self) -> bool {
-        let mut greeted = self.links.values().filter(|link| link.inc.greeted).peekable();
-        greeted.peek().is_some() && greeted.all(|link| link.inc.complete)
-    }
-
-    /// The position that peers must acknowledge for everything written before the last drain to have arrived.
-    pub fn flush_target(&self) -> u64 {
-        self.replica.position()
-    }
-
-    /// Of each linked node: whether it has applied, parked or refused everything up to `target`.
-    pub fn flushed(&self, target: u64) -> BTreeMap<NodeId, bool> {
-        let now = self.replica.position();
-        self.links.values().map(|link| (link.peer.node, link.out.has_acked(target, now))).collect()
-    }
-
-    /// The position that a link's peer has acknowledged.
-    pub fn acked(&self, link: LinkTag) -> Option<u64> {
-        self.links.get(&link).map(|link| link.out.acked)
-    }
-
-    /// The link to a node.
-    pub fn link_to(&self, node: NodeId) -> Option<LinkTag> {
-        self.links.iter().find(|(_, link)| link.peer.node == node).map(|(tag, _)| *tag)
-    }
-
-    /// How many fragments are kept outside until due.
-    pub fn parked(&self) -> usize {
-        self.parking.len()
-    }
-
-    /// The nodes of the session without this one, with how they stand and what was exchanged.
-    pub fn peers(&self) -> Vec<PeerStatus> {
-        let rows =
-            self.members.others().map(|row| (row.state.node, (row.state.name.clone(), row.state.observer)));
-        let linked = self.links.values().map(|l| (l.peer.node, (l.peer.name.clone(), l.peer.observer)));
-        let all: BTreeMap<_, _> = linked.chain(rows).collect();
-        all.into_iter().map(|(node, (name, observer))| self.peer(node, name, observer)).collect()
-    }
-
-    fn peer(&self, node: NodeId, name: String, observer: bool) -> PeerStatus {
-        let link = self.link_to(node).and_then(|tag| self.links.get(&tag));
-        let unreachable = self.members.get(node).is_some_and(|row| row.unreachable_since.is_some());
-        let state = match link.map(|link| (link.out.mode, link.out.caught_up)) {
-            Some((Mode::Live, _)) => PeerState::Linked,
-            Some((Mode::Behind, false)) => PeerState::Lagging,
-            Some(_) => PeerState::CatchingUp,
-            None if unreachable => PeerState::Unreachable,
-            None => PeerState::Reachable,
-        };
-        PeerStatus {
-            node,
-            name,
-            state,
-            observer,
-            rtt: link.and_then(|link| link.ping.rtt()),
-            waiting: link.map_or(0, |link| link.out.dirty.len()),
-            in_flight: link.map_or(0, |link| link.out.in_flight),
-            acked: link.map_or(0, |link| link.out.acked),
-            stats: self.stats.get(&node).copied().unwrap_or_default(),
-        }
     }
 
     /// Leaves the session: says so to everyone and closes all links.

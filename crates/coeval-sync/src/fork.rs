@@ -5,12 +5,12 @@
 //! the world already. The copy goes on under the old name, or finds the same out.
 use crate::Sync;
 use crate::events::Events;
+use crate::gossip::first_word;
 use crate::io::{CloseReason, Effect};
 use crate::notice::Notice;
 use coeval_merge::Replica;
 use coeval_time::{Incarnation, Stamp};
 use coeval_value::NodeId;
-use coeval_wire::frame::LinkState;
 
 impl<R: Replica> Sync<R> {
     /// Takes a new name if what was applied shows that another program bears this one.
@@ -38,17 +38,8 @@ impl<R: Replica> Sync<R> {
             self.close(tag, CloseReason::Renamed);
         }
         self.me.node = NodeId { incarnation, ..before };
-        let mine = LinkState {
-            node: self.me.node,
-            version: 1,
-            name: self.me.name.clone(),
-            addresses: self.me.addresses.clone(),
-            observer: self.me.observer,
-            left: false,
-            links: Vec::new(),
-        };
         let present: Vec<NodeId> = self.members.present().collect();
-        self.members.rename(mine);
+        self.members.rename(first_word(&self.me));
         // Which of them have arrived is not known, and under another name they would arrive twice.
         for to in present {
             self.drop_events(to);

@@ -1,11 +1,25 @@
 //! Link states: telling everyone who is linked to whom, and learning it from them.
 use crate::Sync;
+use crate::io::LinkPeer;
 use crate::members::Presence;
 use crate::notice::Notice;
 use coeval_merge::{LinkTag, Replica};
 use coeval_value::NodeId;
 use coeval_wire::Frame;
 use coeval_wire::frame::LinkState;
+
+/// What a node says about itself before it has any link.
+pub(crate) fn first_word(me: &LinkPeer) -> LinkState {
+    LinkState {
+        node: me.node,
+        version: 1,
+        name: me.name.clone(),
+        addresses: me.addresses.clone(),
+        observer: me.observer,
+        left: false,
+        links: Vec::new(),
+    }
+}
 
 impl<R: Replica> Sync<R> {
     /// Tells everyone which links there are now.

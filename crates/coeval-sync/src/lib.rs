@@ -13,7 +13,7 @@
 //! | [`stats`] | [`PeerStatus`], [`PeerStats`]: the table of peers and its counters |
 //! | [`log`] | the log: a link that never answers; [`LogStatus`] |
 //! | [`replay`] | [`Replay`]: reading a log back |
-//! | `alone` | whether anybody is linked |
+//! | `standing` | who is linked, caught up, and has acknowledged what |
 //! | `link` | one link: what is on its way out, what came in and is not applied yet |
 //! | `pump` | the way out: drain, group, encode once, fan out; conflated deltas; snapshots |
 //! | `receive` | the way in: hellos and cursors, deltas staged to their mark, acknowledgements |
@@ -32,7 +32,6 @@ pub mod io;
 pub mod notice;
 pub mod stats;
 
-mod alone;
 mod codec;
 mod dial;
 mod fork;
@@ -47,6 +46,7 @@ mod pump;
 mod receive;
 mod repair;
 pub mod replay;
+mod standing;
 mod worlds;
 
 pub use coeval_wire::Reply;
