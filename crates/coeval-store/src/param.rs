@@ -42,8 +42,11 @@ impl Store {
     ) -> Result<Param<T>, ParamError> {
         let full = |_: Refusal| ParamError::Limit { entity, path: path.clone() };
         let node = self.core.node(entity).map_err(full)?;
-        let found = node.cell(path);
-        let cell = match found {
+        // Asked first: the phase is set before the cells of what is deleted are taken out of reach.
+        if node.phase() == Phase::Deleted {
+            return Err(ParamError::Deleted(entity));
+        }
+        let cell = match node.cell(path) {
             Some(cell) => cell,
             None => {
                 let mut inner = node.inner.lock();

@@ -253,30 +253,118 @@ fn many_threads_making_the_same_name_make_one() {
     assert_eq!(a.apply(LinkTag(1), Vec::new(), Vec::new()).changed, 0);
 }
 
-/// Resolves handles, uses them, and goes on using them after their entity was deleted.
-fn hold(store: &Store, stop: &AtomicBool, known: &Mutex<Vec<EntityId>>, seed: u64) {
+/// How many entities are deleted under their handles.
+const DELETIONS: u64 = 60;
+
+/// Stops the others when its thread panics: nobody then waits for what never comes.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How far a race of deletions is. No entity is deleted before all holders have a handle of it, so that each handle
+/// meets its deletion, however the threads are scheduled.
+#[derive(Default)]
+struct Deletions {
+    stop: AtomicBool,
+    /// Newest entity that both stores have.
+    made: AtomicU64,
+    /// Handles that were resolved.
+    held: AtomicU64,
+    /// Newest entity whose deletion both stores have.
+    gone: AtomicU64,
+    /// Exchanges done.
+    exchanges: AtomicU64,
+}
+
+impl Deletions {
+    /// Waits until `what` is at least `number`; whether it came to that.
+    fn wait(&self, what: &AtomicU64, number: u64) -> bool {
+        while what.load(Ordering::Acquire) < number {
+            if self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            thread::yield_now();
+        }
+        true
+    }
+
+    /// Waits for one whole exchange: the one under way may have begun before the last write.
+    fn wait_for_exchange(&self) -> bool {
+        self.wait(&self.exchanges, self.exchanges.load(Ordering::Acquire) + 2)
+    }
+}
+
+/// Resolves a handle of each entity, uses it until it is deleted, and goes on using it after that.
+fn hold(store: &Store, race: &Deletions, seed: u64) {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-    let mut held: Vec<(EntityId, Param<i64>)> = Vec::new();
-    let mut dead = 0;
-    until(stop, || {
-        let ids = known.lock().expect("no panic").clone();
-        let id = ids[rng.random_range(0..ids.len())];
-        match store.param::<i64>(id, &path("v")) {
-            Ok(handle) => held.push((id, handle)),
-            Err(error) => assert!(!store.exists(id), "{error}"),
+    let mut dead: Vec<(EntityId, Param<i64>)> = Vec::new();
+    for n in 1..=DELETIONS {
+        if !race.wait(&race.made, n) {
+            return;
         }
-        let (id, handle) = &held[rng.random_range(0..held.len())];
-        _ = handle.set(store.context(), rng.random());
-        if matches!(handle.get(store.context()), Err(ReadError::Deleted { .. })) {
-            dead += 1;
-            assert!(!store.exists(*id), "a handle says that it was deleted, the store that it exists");
-            assert!(handle.set(store.context(), 7).is_err(), "a write to what is deleted");
-            let again = handle.get(store.context());
-            assert!(matches!(again, Err(ReadError::Deleted { .. })), "deleted, then {again:?}");
-            assert!(store.param::<i64>(*id, &path("v")).is_err(), "a new handle to what is deleted");
+        let id = entity(n.into());
+        let handle = store.param::<i64>(id, &path("v")).expect("not deleted before it is held");
+        race.held.fetch_add(1, Ordering::Release);
+        loop {
+            let gone = race.gone.load(Ordering::Acquire) >= n;
+            _ = handle.set(store.context(), rng.random());
+            if matches!(handle.get(store.context()), Err(ReadError::Deleted { .. })) {
+                break;
+            }
+            assert!(!gone, "its entity is deleted, and a handle lives");
+            if race.stop.load(Ordering::Relaxed) {
+                return;
+            }
         }
-    });
-    assert!(dead > 0, "no handle outlived its entity: the test shows nothing");
+        dead.push((id, handle));
+        stays_deleted(store, &dead[dead.len() - 1]);
+        stays_deleted(store, &dead[rng.random_range(0..dead.len())]);
+    }
+    dead.iter().for_each(|held| stays_deleted(store, held));
+}
+
+fn stays_deleted(store: &Store, (id, handle): &(EntityId, Param<i64>)) {
+    assert!(!store.exists(*id), "a handle says that it was deleted, the store that it exists");
+    assert!(handle.set(store.context(), 7).is_err(), "a write to what is deleted");
+    let again = handle.get(store.context());
+    assert!(matches!(again, Err(ReadError::Deleted { .. })), "deleted, then {again:?}");
+    assert!(store.param::<i64>(*id, &path("v")).is_err(), "a new handle to what is deleted");
+}
+
+/// Makes entities at `a`, one after another, and deletes each at `b` when `holders` hold it.
+fn make_and_delete(
+    a: &Store,
+    b: &Store,
+    race: &Deletions,
+    holders: u64,
+    deleted: &Mutex<BTreeSet<EntityId>>,
+) {
+    let rng = &mut ChaCha8Rng::seed_from_u64(5);
+    for n in 1..=DELETIONS {
+        let id = entity(n.into());
+        a.create_entity(a.context(), id, None).expect("create");
+        a.set(a.context(), id, &path("v"), 1).expect("write");
+        if !race.wait_for_exchange() {
+            return;
+        }
+        race.made.store(n, Ordering::Release);
+        if !race.wait(&race.held, n * holders) {
+            return;
+        }
+        (0..rng.random_range(0..5_000)).for_each(|_| std::hint::spin_loop());
+        b.delete_entity(b.context(), id).expect("delete");
+        deleted.lock().expect("no panic").insert(id);
+        if !race.wait_for_exchange() {
+            return;
+        }
+        race.gone.store(n, Ordering::Release);
+    }
 }
 
 /// Follows a watch: each entity comes once and goes once. Those that are there at the end.
@@ -301,56 +389,45 @@ fn follow(watch: &Watch, there: &mut BTreeSet<EntityId>, gone: &mut BTreeSet<Ent
 #[test]
 fn handles_held_while_their_entities_are_deleted_never_come_back() {
     let (a, b) = (store(2), store(3));
-    let known = Mutex::new(vec![entity(1)]);
+    let race = Deletions::default();
     let deleted = Mutex::new(BTreeSet::new());
-    a.create_entity(a.context(), entity(1), None).expect("create");
-    let make = |stop: &AtomicBool| {
-        let mut n = 1;
-        until(stop, || {
-            n += 1;
-            a.create_entity(a.context(), entity(n), None).expect("create");
-            a.set(a.context(), entity(n), &path("v"), 1).expect("write");
-            known.lock().expect("no panic").push(entity(n));
-            // So few that the others keep up.
-            thread::sleep(Duration::from_micros(300));
-        });
-    };
-    let delete = |stop: &AtomicBool| {
-        let rng = &mut ChaCha8Rng::seed_from_u64(5);
-        until(stop, || {
-            let ids = known.lock().expect("no panic").clone();
-            let id = ids[rng.random_range(0..ids.len())];
-            if id != entity(1) && b.exists(id) && b.delete_entity(b.context(), id).is_ok() {
-                deleted.lock().expect("no panic").insert(id);
-            }
-            thread::sleep(Duration::from_micros(300));
-        });
-    };
-    let look = |stop: &AtomicBool| {
-        until(stop, || {
-            let before = deleted.lock().expect("no panic").clone();
-            let snapshot = b.snapshot();
-            assert!(before.iter().all(|id| snapshot.entity(*id).is_none()), "deleted, and in a snapshot");
-        });
-    };
     let watch = b.watch(WatchFilter { entity: None, paths: PathFilter::All });
     let ends = Mutex::new((BTreeSet::new(), BTreeSet::new()));
-    let watching = |stop: &AtomicBool| {
-        let (there, gone) = &mut *ends.lock().expect("no panic");
-        until(stop, || follow(&watch, there, gone));
+    let look = || {
+        let before = deleted.lock().expect("no panic").clone();
+        let snapshot = b.snapshot();
+        assert!(before.iter().all(|id| snapshot.entity(*id).is_none()), "deleted, and in a snapshot");
     };
-    hammer(
-        700,
-        &[
-            &make,
-            &delete,
-            &look,
-            &watching,
-            &|stop| hold(&a, stop, &known, 1),
-            &|stop| hold(&b, stop, &known, 2),
-            &|stop| until(stop, || exchange(&a, &b)),
-        ],
-    );
+    let watching = || {
+        let (there, gone) = &mut *ends.lock().expect("no panic");
+        follow(&watch, there, gone);
+    };
+    let exchanging = || {
+        exchange(&a, &b);
+        race.exchanges.fetch_add(1, Ordering::Release);
+    };
+    let director = || make_and_delete(&a, &b, &race, 2, &deleted);
+    let actors: [&(dyn Fn() + Sync); 3] = [&director, &|| hold(&a, &race, 1), &|| hold(&b, &race, 2)];
+    let background: [&(dyn Fn() + Sync); 3] = [&look, &watching, &exchanging];
+    thread::scope(|scope| {
+        let race = &race;
+        for step in background {
+            scope.spawn(move || {
+                let _guard = StopOnPanic(&race.stop);
+                until(&race.stop, step);
+            });
+        }
+        let actors = actors.map(|act| {
+            scope.spawn(move || {
+                let _guard = StopOnPanic(&race.stop);
+                act();
+            })
+        });
+        let ended = actors.map(|actor| actor.join());
+        race.stop.store(true, Ordering::Relaxed);
+        ended.into_iter().for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    });
+    assert_eq!(race.gone.into_inner(), DELETIONS);
     settle(&a, &b);
     let (mut there, mut gone) = ends.into_inner().expect("no panic");
     follow(&watch, &mut there, &mut gone);
