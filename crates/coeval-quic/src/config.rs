@@ -47,7 +47,7 @@ pub struct Config {
     pub advertise: Vec<SocketAddr>,
     /// The protocol version spoken; anything but [`PROTOCOL`] is for tests of refusals.
     pub protocol: u16,
-    /// A silent peer is given up after this.
+    /// A peer from which nothing came is given up after this, at most a tenth later, however late it once answered.
     pub idle_timeout: Duration,
     /// An idle link says that it lives this often.
     pub keep_alive: Duration,

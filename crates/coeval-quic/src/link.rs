@@ -1,4 +1,5 @@
 //! The tasks of one link: writing the lane, reading it, reading datagrams; and how links end.
+use crate::clock::FOREVER;
 use crate::handshake::{Linked, Site, printable};
 use crate::lane::{Deframer, Framer};
 use crate::pump::Event;
@@ -14,6 +15,10 @@ use tokio::sync::oneshot;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long a link that was closed here may take to deliver what is queued, from a peer that reads on.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// How often a link is looked at in the time that a silent peer is given.
+const LOOKS: u32 = 10;
+/// Why a link to a silent peer ends, in words.
+const SILENT: &str = "no answer (timed out)";
 /// Bytes asked of the stream at once.
 const READ: usize = 256 << 10;
 
@@ -44,6 +49,10 @@ impl Close {
     pub(crate) fn protocol(text: String) -> Self {
         Self::from(&CloseReason::Protocol(text))
     }
+
+    fn silent() -> Self {
+        Self { code: 5, text: SILENT.into() }
+    }
 }
 
 impl From<&CloseReason> for Close {
@@ -71,7 +80,7 @@ pub(crate) fn describe(error: &ConnectionError) -> String {
         ConnectionError::ApplicationClosed(close) => {
             printable(String::from_utf8_lossy(&close.reason).into_owned())
         }
-        ConnectionError::TimedOut => "no answer (timed out)".into(),
+        ConnectionError::TimedOut => SILENT.into(),
         ConnectionError::Reset => "the peer has restarted".into(),
         ConnectionError::LocallyClosed => "closed here".into(),
         other => other.to_string(),
@@ -96,7 +105,8 @@ pub(crate) fn start(link: LinkTag, linked: Linked, site: &Site, events: &Sender<
         writer.await;
         drop(writing);
     });
-    site.spawn(read(link, connection.clone(), recv, events.clone(), site.config.max_message));
+    let limits = (site.config.max_message, site.config.idle_timeout);
+    site.spawn(read(link, connection.clone(), recv, events.clone(), limits));
     site.spawn(read_datagrams(link, connection.clone(), events.clone()));
     Outlet { out, connection, written }
 }
@@ -156,13 +166,18 @@ async fn read(
     connection: Connection,
     mut recv: RecvStream,
     events: Sender<Event>,
-    max_message: usize,
+    (max_message, patience): (usize, Duration),
 ) {
-    let fault = read_messages(link, &mut recv, &events, max_message).await;
+    let fault = tokio::select! {
+        biased;
+        fault = read_messages(link, &mut recv, &events, max_message) => fault.map(Close::protocol),
+        () = silence(&connection, patience) => Some(Close::silent()),
+    };
     let reason = match fault {
-        Some(fault) => {
-            close(&connection, Close::protocol(fault.clone()));
-            CloseReason::Protocol(fault).to_string()
+        Some(why) => {
+            let text = why.text.clone();
+            close(&connection, why);
+            text
         }
         // The other side ended its lane, or the connection is gone: it says why when it closes.
         None => match tokio::time::timeout(2 * LAST_WORDS, connection.closed()).await {
@@ -174,6 +189,27 @@ async fn read(
         },
     };
     let _ = events.send(Event::Down { link, reason }).await;
+}
+
+/// Ends when nothing came from the peer for about `patience`, at most a tenth longer.
+///
+/// QUIC waits for three times as long as an answer may take, where that is longer (RFC 9000, section 10.1); and one answer
+/// that came seconds late, because the process was stopped, makes that minutes. So long it may send nothing, either: it
+/// waits for the answers first. Looks are counted, and no clock is read: what came while this process itself was stopped
+/// is not missed.
+async fn silence(connection: &Connection, patience: Duration) {
+    let (mut heard, mut looks) = (frames_heard(connection), 0);
+    while looks < LOOKS {
+        tokio::time::sleep(patience.min(FOREVER) / LOOKS).await;
+        let before = std::mem::replace(&mut heard, frames_heard(connection));
+        looks = if heard == before { looks + 1 } else { 0 };
+    }
+}
+
+/// Frames that came from the peer, of the kinds that one who lives sends: these answer, or are, what keeps a link alive.
+fn frames_heard(connection: &Connection) -> u64 {
+    let frames = connection.stats().frame_rx;
+    frames.acks.wrapping_add(frames.ping).wrapping_add(frames.stream).wrapping_add(frames.datagram)
 }
 
 /// Reads until the lane ends; gives the fault if it ended by one.

@@ -1,10 +1,12 @@
 //! The real driver over a simulated network: whatever happens, all programs end up equal, and nothing is left behind.
 use bytes::Bytes;
+use coeval_merge::Op;
 use coeval_simnet::driver::network::Network;
 use coeval_simnet::driver::scene::{Options, run};
 use coeval_simnet::driver::tasks::Halt;
 use coeval_simnet::driver::world::World;
 use coeval_sync::{CloseReason, Config, Effect};
+use coeval_value::{Path, SIM_ENTITY, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -111,4 +113,39 @@ fn stopped_process_is_given_up_and_found_again() {
         world.pass(Duration::from_secs(40)).await;
         assert_eq!(world.unrest(), None);
     });
+}
+
+/// An answer that came seconds late made QUIC wait three times as long, and more, for the next: a peer that was stopped, went
+/// on and died was linked for minutes.
+#[test]
+fn link_to_a_dead_peer_falls_in_time_though_it_once_answered_late() {
+    paused(async {
+        let mut world = pair().await;
+        // More than may be under way without an answer: after it nothing is sent but now and then a probe.
+        let (entity, path) = (SIM_ENTITY, Path::parse("large").unwrap());
+        let value = Value::Bytes(vec![7; 900_000].into_iter().collect());
+        world.process(1).unwrap().tasks.halt(Halt::Process);
+        world.write(0, &[Op::Set { entity, path, value }]).unwrap();
+        world.pass(Duration::from_millis(9_500)).await;
+        world.process(1).unwrap().tasks.halt(Halt::No);
+        world.pass(Duration::from_millis(30)).await;
+        assert_eq!(world.process(0).unwrap().io.stats().links, 1, "it went on in time");
+        world.kill(1);
+        world.pass(Duration::from_secs(12)).await;
+        assert_eq!(world.process(0).unwrap().io.stats().links, 0);
+        // By default a node is lost when it was out of reach for 12 s.
+        world.pass(Duration::from_secs(13)).await;
+        assert!(world.process(0).unwrap().seat.program().present.is_empty());
+    });
+}
+
+/// QUIC asserted that a timer was not running which it had not stopped: a program without optimizations ended when the
+/// address of its peer changed and the new one could not be verified. These two seeds met that.
+#[test]
+fn path_that_cannot_be_verified_ends_no_driver() {
+    for seed in [385, 1_164] {
+        let outcome = run(seed, Options::default());
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:?}", outcome.violations);
+        assert!(outcome.faults.contains_key("translated anew"), "seed {seed} changes no address");
+    }
 }

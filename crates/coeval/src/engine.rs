@@ -21,7 +21,8 @@ pub(crate) const JOIN_SAMPLES: u64 = 8;
 const JOIN_UNCERTAINTY: WallDuration = WallDuration::from_millis(500);
 
 /// How long a node may be unreachable before it is lost. A silent link is given up after 10 s, so a program that is
-/// gone without a word is lost 12 s, which is 2.4 heartbeats of 5 s (IEEE 1278.1), after it was last heard.
+/// gone without a word is lost 12 s, which is 2.4 heartbeats of 5 s (IEEE 1278.1), after it was last heard; 13 s at most,
+/// where it had answered late before.
 const LOST_AFTER_LINK: WallDuration = WallDuration::from_secs(2);
 
 /// The engine, and what it tells the rest of the peer.

@@ -9,7 +9,9 @@ mod reader;
 mod writer;
 
 use super::record::{History, Record};
-use coeval::{ErrorKind, Identity, Invite, NodeId, Peer, SimTime, Stamp, Value, WallDuration, WallTime};
+use coeval::{
+    ErrorKind, Identity, Invite, NodeId, Peer, PeerState, SimTime, Stamp, Value, WallDuration, WallTime,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,7 +21,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Before it is asked again who has a link.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a process is to be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -240,15 +245,27 @@ fn finish(desk: &Desk) -> Option<String> {
     let flushed = desk.peer.flush(PATIENCE);
     // The others have it all the same; that the journal cannot be written was said.
     let flushed = match flushed {
-        Err(error) if error.kind() == ErrorKind::Journal => desk.peer.flush_to(&others(&desk.peer), PATIENCE),
+        Err(error) if error.kind() == ErrorKind::Journal => flush_to_linked(&desk.peer, PATIENCE),
         other => other,
     };
     let delivered = desk.peer.events().delivered(PATIENCE);
     flushed.and(delivered).err().map(|error| error.to_string())
 }
 
-fn others(peer: &Peer) -> Vec<NodeId> {
-    peer.peers().into_iter().map(|other| other.node).collect()
+/// Waits for those who have a link. Who they are is asked anew: one that died stays among them until its link falls.
+fn flush_to_linked(peer: &Peer, patience: Duration) -> coeval::Result<()> {
+    const SLICE: Duration = Duration::from_secs(1);
+    let end = Instant::now() + patience;
+    loop {
+        let linked = |state| !matches!(state, PeerState::Unreachable | PeerState::Reachable);
+        let nodes: Vec<NodeId> =
+            peer.peers().into_iter().filter(|other| linked(other.state)).map(|other| other.node).collect();
+        match peer.flush_to(&nodes, SLICE) {
+            Err(_) if Instant::now() < end => {}
+            done => return done,
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 fn status(desk: &Desk) -> Status {
@@ -256,7 +273,7 @@ fn status(desk: &Desk) -> Status {
     Status {
         digest: format!("{:?}", desk.peer.digest()),
         clock: clock_hash(&desk.peer),
-        linked: peers.iter().filter(|peer| peer.state == coeval::PeerState::Linked).count(),
+        linked: peers.iter().filter(|peer| peer.state == PeerState::Linked).count(),
         quiet: desk.is_quiet(),
         rss_kib: resident_kib(),
     }

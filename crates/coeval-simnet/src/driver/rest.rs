@@ -25,8 +25,10 @@ impl World {
                 "its digest differs from the first".to_owned()
             } else if program.written.values().any(Option::is_none) {
                 "its store has changes that were not drained".to_owned()
-            } else if flushed.values().any(|done| !done) || program.sync.parked() > 0 {
-                "a neighbor has not acknowledged everything, or something is parked".to_owned()
+            } else if let Some((node, _)) = flushed.iter().find(|(_, done)| !**done) {
+                unacknowledged(&program, *node)
+            } else if program.sync.parked() > 0 {
+                "something is parked".to_owned()
             } else if program.present != others {
                 format!("{} are present to it, {} are here", program.present.len(), others.len())
             } else if let Some(reason) = self.undelivered(&program, &processes) {
@@ -87,4 +89,15 @@ impl World {
         let tell = || format!("its engine has {linked} links, its driver {links}, with {tasks} tasks: ");
         (!right).then(|| tell() + &process.tasks.origins().join(" "))
     }
+}
+
+/// Who has not acknowledged everything, and how the link to it stands.
+fn unacknowledged(program: &Program, node: NodeId) -> String {
+    let row = program.sync.peers().into_iter().find(|row| row.node == node);
+    let stands = row.map(|row| (row.state, row.waiting, row.in_flight, row.acked));
+    let target = program.sync.flush_target();
+    format!(
+        "{} has not acknowledged {target}: (state, waiting, in flight, acknowledged) {stands:?}",
+        node.short()
+    )
 }
