@@ -50,9 +50,15 @@ impl Process {
     /// Whether the driver has the tasks that its links need and the acceptor, and no more: nothing that is dialed, shaken
     /// hands with or seen off.
     pub fn leaks_nothing(&self) -> bool {
-        let links = self.io.stats().links;
-        let tasks = self.tasks.count("link.rs") + self.tasks.count("pump.rs");
-        tasks == TASKS_PER_LINK * links + 1
+        self.dials_at_most(0)
+    }
+
+    /// The same, but for dials of so many nodes.
+    pub fn dials_at_most(&self, nodes: usize) -> bool {
+        let acceptor = 1;
+        let beside = self.tasks.count("pump.rs");
+        self.tasks.count("link.rs") == TASKS_PER_LINK * self.io.stats().links
+            && (acceptor..=acceptor + nodes).contains(&beside)
     }
 
     /// Connections that are no link (any more). QUIC keeps a closed one for three probe time-outs, which are long when
