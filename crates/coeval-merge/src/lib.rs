@@ -27,7 +27,8 @@ pub use batch::{Batch, BatchError};
 pub use op::Op;
 pub use plain::{PlainLimits, PlainReplica, WriteError};
 pub use replica::{
-    Applied, Change, Drained, LinkTag, Origin, Refusal, Replica, Scan, SlotId, SlotSummary, bucket_of,
+    Applied, Change, Drained, Fate, LinkTag, Origin, Own, Refusal, Replica, Scan, SlotId, SlotSummary,
+    bucket_of, refuse_mates,
 };
 pub use state::{Digest, Entry, EntryBody, Life, NodeState, SlotKey, SlotState};
 pub use tree::{JoinReport, LeafStore, Tree, Visibility};

@@ -4,8 +4,8 @@
 //! recomputed per changed entity at each drain. It has no handles, history or watches; programs want the concurrent
 //! store instead.
 use crate::{
-    Applied, Batch, Change, Digest, Drained, Entry, EntryBody, LeafStore, Life, LinkTag, NodeState, Origin,
-    Refusal, SlotId, SlotKey, SlotState, Tree, Visibility, World, digest,
+    Applied, Batch, Change, Digest, Drained, Entry, EntryBody, Fate, LeafStore, Life, LinkTag, NodeState,
+    Origin, Own, Refusal, SlotId, SlotKey, SlotState, Tree, Visibility, World, digest, refuse_mates,
 };
 use coeval_time::{EditId, Incarnation, Stamp, WallTime};
 use coeval_value::{EntityId, Leaf, Path, SIM_ENTITY, SampleMeta, Value};
@@ -67,7 +67,8 @@ struct Inner {
     /// Orphans in the order they came; those created or deleted since are skipped.
     orphans: VecDeque<EntityId>,
     orphans_evicted: u64,
-    dirty: BTreeMap<SlotId, Origin>,
+    /// Changed since the last drain; whether (also) by a local write.
+    dirty: BTreeMap<SlotId, bool>,
     entries: BTreeMap<EditId, Entry>,
     drained_entries: Vec<(u64, EditId)>,
     new_entries: Vec<(Origin, EditId)>,
@@ -253,7 +254,7 @@ impl Inner {
         for (key, state) in fragments {
             if let Ok(slot) = self.resolve(&key) {
                 // Refusals were checked for, or stand for what a received fragment would meet.
-                let _ = self.join(slot, &state, Origin::Local);
+                let _ = self.join(slot, &state, true);
             }
         }
     }
@@ -276,11 +277,11 @@ impl Inner {
     }
 
     /// Joins one fragment. Says whether it changed anything.
-    fn join(&mut self, slot: SlotId, state: &SlotState, origin: Origin) -> Result<bool, Refusal> {
+    fn join(&mut self, slot: SlotId, state: &SlotState, local: bool) -> Result<bool, Refusal> {
         let key = self.slots.get(slot.0 as usize).ok_or(Refusal::UnknownSlot)?.key.clone();
         match (&key.path, state) {
-            (None, SlotState::Life(life)) => self.join_life(slot, key.entity, life, origin),
-            (Some(path), SlotState::Node(node)) => self.join_node(key.entity, path, node, origin),
+            (None, SlotState::Life(life)) => self.join_life(slot, key.entity, life, local),
+            (Some(path), SlotState::Node(node)) => self.join_node(key.entity, path, node, local),
             _ => Err(Refusal::WrongKind),
         }
     }
@@ -290,7 +291,7 @@ impl Inner {
         slot: SlotId,
         entity: EntityId,
         life: &Life,
-        origin: Origin,
+        local: bool,
     ) -> Result<bool, Refusal> {
         if entity == SIM_ENTITY && !life.deleted.is_none() {
             return Err(Refusal::Protected);
@@ -314,7 +315,7 @@ impl Inner {
         if !joined.deleted.is_none() {
             body.tree = Tree::new();
         }
-        self.mark(slot, origin);
+        self.mark(slot, local);
         Ok(true)
     }
 
@@ -323,7 +324,7 @@ impl Inner {
         entity: EntityId,
         path: &Path,
         state: &NodeState,
-        origin: Origin,
+        local: bool,
     ) -> Result<bool, Refusal> {
         if !state.is_normal() {
             return Err(Refusal::NotNormal);
@@ -343,10 +344,8 @@ impl Inner {
         }
         let report = body.tree.join(path, state, &mut |_| PlainLeaf::default());
         for at in report.touched {
-            let own = at == *path;
             let slot = self.resolve(&SlotKey { entity, path: Some(at) })?;
-            // What was folded into another node may come from other links than this fragment did.
-            self.mark(slot, if own { origin } else { Origin::Local });
+            self.mark(slot, local);
         }
         Ok(report.changed)
     }
@@ -364,11 +363,8 @@ impl Inner {
         self.orphans.push_back(entity);
     }
 
-    fn mark(&mut self, slot: SlotId, origin: Origin) {
-        let entry = self.dirty.entry(slot).or_insert(origin);
-        if *entry != origin {
-            *entry = Origin::Local;
-        }
+    fn mark(&mut self, slot: SlotId, local: bool) {
+        *self.dirty.entry(slot).or_default() |= local;
     }
 
     fn state(&self, slot: SlotId) -> Option<SlotState> {
@@ -401,13 +397,14 @@ impl Inner {
         self.position += 1;
         let mut changes = Vec::new();
         let mut entities = BTreeSet::new();
-        for (slot, origin) in std::mem::take(&mut self.dirty) {
+        for (slot, local) in std::mem::take(&mut self.dirty) {
             let here = &mut self.slots[slot.0 as usize];
             here.drained_at = self.position;
             entities.insert(here.key.entity);
             // A node that holds nothing any more tells peers nothing: what emptied it does.
             if let Some(state) = self.state(slot).filter(|s| !s.is_empty()) {
-                changes.push(Change { slot, origin, state });
+                let own = if local { self.own_part(&state) } else { Own::Nothing };
+                changes.push(Change { slot, state, own });
             }
         }
         for entity in entities {
@@ -425,24 +422,32 @@ impl Inner {
         Drained { position: self.position, changes, entries }
     }
 
-    fn apply(&mut self, link: LinkTag, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Applied {
+    /// What of a state was written here, or with the same config.
+    fn own_part(&self, state: &SlotState) -> Own {
+        let own = |stamp: Stamp| stamp.writer == self.writer || stamp == Stamp::GENESIS;
+        if state.stamps().all(own) { Own::All } else { Own::Part(state.part(own)) }
+    }
+
+    fn apply(&mut self, link: LinkTag, states: &[(SlotId, SlotState)], entries: Vec<Entry>) -> Applied {
         let mut applied = Applied::default();
-        let count = |applied: &mut Applied, changed: bool| {
-            *(if changed { &mut applied.changed } else { &mut applied.superseded }) += 1;
-        };
-        for (slot, state) in states {
-            let newest = state.newest();
-            self.clock = self.clock.max(newest);
+        let mut refusals: Vec<Option<Refusal>> =
+            states.iter().map(|(slot, state)| self.unfit(*slot, state).err()).collect();
+        refuse_mates(states, &mut refusals);
+        for (&(slot, ref state), refusal) in states.iter().zip(refusals) {
+            self.clock = self.clock.max(state.newest());
             let before = self.own_stamps(slot);
-            match self.join(slot, &state, Origin::Remote { link, author: newest.writer }) {
-                Ok(changed) => {
-                    // What is of this writer and was not here before was written by someone else.
-                    let strange = self.own_stamps(slot).into_iter().find(|stamp| !before.contains(stamp));
-                    self.fork = self.fork.or(strange);
-                    count(&mut applied, changed);
-                }
-                Err(refusal) => applied.refused.push((slot, refusal)),
-            }
+            let local = self.overtakes(slot);
+            let joined = refusal.map_or_else(|| self.join(slot, state, false), Err);
+            // What is of this writer and was not here before was written by someone else.
+            let strange = self.own_stamps(slot).into_iter().find(|stamp| !before.contains(stamp));
+            self.fork = self.fork.or(strange);
+            let fate = match joined {
+                Ok(true) if local => Fate::Overtook,
+                Ok(true) => Fate::Changed,
+                Ok(false) => Fate::Superseded,
+                Err(refusal) => Fate::Refused(refusal),
+            };
+            applied.note(slot, fate);
         }
         for entry in entries {
             let author = entry.id.stamp.writer;
@@ -452,9 +457,34 @@ impl Inner {
             if changed && author == self.writer {
                 self.fork = self.fork.or(Some(stamp));
             }
-            count(&mut applied, changed);
+            *(if changed { &mut applied.changed } else { &mut applied.superseded }) += 1;
         }
         applied
+    }
+
+    /// Whether a change of this slot may replace or hide what was written here since the last drain: at the slot itself,
+    /// above it or below it.
+    fn overtakes(&self, slot: SlotId) -> bool {
+        let Some(key) = self.slots.get(slot.0 as usize).map(|slot| &slot.key) else { return false };
+        let near = |other: &SlotKey| {
+            let keys = |key: &SlotKey| key.path.as_ref().map_or(Vec::new(), |path| path.keys().to_vec());
+            let (a, b) = (keys(key), keys(other));
+            other.entity == key.entity && a.iter().zip(&b).all(|(a, b)| a == b)
+        };
+        self.dirty.iter().any(|(other, local)| *local && near(&self.slots[other.0 as usize].key))
+    }
+
+    /// What can be told of a fragment that will be refused.
+    fn unfit(&self, slot: SlotId, state: &SlotState) -> Result<(), Refusal> {
+        let key = &self.slots.get(slot.0 as usize).ok_or(Refusal::UnknownSlot)?.key;
+        match (&key.path, state) {
+            (None, SlotState::Life(life)) if key.entity == SIM_ENTITY && !life.deleted.is_none() => {
+                Err(Refusal::Protected)
+            }
+            (Some(_), SlotState::Node(node)) if !node.is_normal() => Err(Refusal::NotNormal),
+            (None, SlotState::Life(_)) | (Some(_), SlotState::Node(_)) => Ok(()),
+            _ => Err(Refusal::WrongKind),
+        }
     }
 
     /// The stamps of this writer in the value, the creation or the deletion of a slot.

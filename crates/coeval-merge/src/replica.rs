@@ -2,6 +2,7 @@
 use crate::{Digest, Entered, Entry, Life, NodeState, SlotKey, SlotState, World};
 use coeval_time::{EditId, Incarnation, Stamp, StampError, WallTime};
 use coeval_value::EntityId;
+use std::collections::BTreeSet;
 
 /// A local, append-only number for a [`SlotKey`]; never reused, meaningful to one replica only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -11,18 +12,30 @@ pub struct SlotId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct LinkTag(pub u64);
 
-/// Where a drained change came from.
+/// Where a drained entry came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// Written here, or both here and elsewhere since the last drain: goes to every link.
+    /// Written here: goes to every link.
     Local,
-    /// Received over one link, all by one author.
+    /// Received over one link.
     Remote {
         /// The link it came by.
         link: LinkTag,
-        /// The author of its newest stamp.
+        /// Its author.
         author: Incarnation,
     },
+}
+
+/// What of a changed slot was written here since the last drain: that goes to every link. What was received is passed on
+/// as it came, by who received it.
+#[derive(Clone, Debug)]
+pub enum Own {
+    /// Nothing: all of the change was received.
+    Nothing,
+    /// All of its state.
+    All,
+    /// This part of it; what is empty says that it was written here and overtaken before it was drained.
+    Part(SlotState),
 }
 
 /// One changed slot, with its state at the drain.
@@ -30,10 +43,10 @@ pub enum Origin {
 pub struct Change {
     /// Which slot.
     pub slot: SlotId,
-    /// Where it came from.
-    pub origin: Origin,
     /// Its state now.
     pub state: SlotState,
+    /// What of it was written here.
+    pub own: Own,
 }
 
 /// All that changed between two drains; contains all or none of each batch's surviving effects.
@@ -86,20 +99,50 @@ pub enum Refusal {
     /// A limit of the replica (entities, slots, orphans, value size) is reached.
     #[error("a limit of the replica is reached")]
     Limit,
+    /// Another part of the same batch was refused.
+    #[error("another part of its batch was refused")]
+    Mate,
     /// The `SimEntity` cannot be deleted.
     #[error("the SimEntity cannot be deleted")]
     Protected,
 }
 
+/// What became of an applied fragment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It changed this replica.
+    Changed,
+    /// It changed this replica, and overtook what was written here and not drained yet.
+    Overtook,
+    /// Known already, or too late.
+    Superseded,
+    /// Refused.
+    Refused(Refusal),
+}
+
 /// What became of an applied delta.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Fragments that changed this replica.
+    /// Of each state, in the order they were given.
+    pub fates: Vec<Fate>,
+    /// How many fragments and entries changed this replica.
     pub changed: u64,
-    /// Fragments already known or superseded.
+    /// How many were known already, or superseded.
     pub superseded: u64,
-    /// Fragments refused, with the reason.
+    /// The states that were refused, with the reason.
     pub refused: Vec<(SlotId, Refusal)>,
+}
+
+impl Applied {
+    /// Notes what became of the next state.
+    pub fn note(&mut self, slot: SlotId, fate: Fate) {
+        self.fates.push(fate);
+        match fate {
+            Fate::Changed | Fate::Overtook => self.changed += 1,
+            Fate::Superseded => self.superseded += 1,
+            Fate::Refused(refusal) => self.refused.push((slot, refusal)),
+        }
+    }
 }
 
 /// A full replica, as replication sees it.
@@ -132,9 +175,9 @@ pub trait Replica {
     /// The state of a slot now; `None` for a number never given out.
     fn read(&self, slot: SlotId) -> Option<SlotState>;
 
-    /// Joins fragments that arrived over `link`, all at one batch boundary. A refused fragment changes nothing; the
-    /// others are applied.
-    fn apply(&self, link: LinkTag, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Applied;
+    /// Joins fragments that arrived over `link`, all at one batch boundary. A refused fragment changes nothing, nor do
+    /// those that share a stamp with it: a batch is applied whole or not at all. The others are applied.
+    fn apply(&self, link: LinkTag, states: &[(SlotId, SlotState)], entries: Vec<Entry>) -> Applied;
 
     /// Up to `limit` slots from number `from` on that were drained after position `since` and hold anything.
     fn scan(&self, from: SlotId, since: u64, limit: usize) -> Scan;
@@ -171,11 +214,31 @@ pub trait Replica {
 
     /// Goes to a newer world, all at one batch boundary: `states` and the clock edits among `entries` are its whole
     /// content; records among `entries` join those known. Slots keep their numbers, positions go on, the hybrid clock is
-    /// raised and never lowered. What changes by it is drained as changed here.
+    /// raised and never lowered. What changes by it is drained as received.
     ///
     /// Between two worlds no batch is torn and nothing is missing that both hold. `None`, and nothing changed, when
     /// `world` is not newer than the one it is in.
     fn enter(&self, world: World, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Option<Entered>;
+}
+
+/// Refuses those fragments, too, that share a stamp with one that is refused, and those that share one with these:
+/// `refusals` says of each fragment why it is refused.
+pub fn refuse_mates(states: &[(SlotId, SlotState)], refusals: &mut [Option<Refusal>]) {
+    let mut stamps: BTreeSet<Stamp> = BTreeSet::new();
+    let mut news = refusals.iter().any(Option::is_some);
+    while std::mem::take(&mut news) {
+        for ((_, state), refusal) in states.iter().zip(&mut *refusals) {
+            if refusal.is_none() && state.stamps().any(|stamp| stamps.contains(&stamp)) {
+                *refusal = Some(Refusal::Mate);
+            }
+            if refusal.is_some() {
+                // All that ever read the config wrote under the genesis stamp: it is no batch.
+                for stamp in state.stamps().filter(|stamp| *stamp != Stamp::GENESIS) {
+                    news |= stamps.insert(stamp);
+                }
+            }
+        }
+    }
 }
 
 /// The digest bucket an entity falls into.

@@ -91,6 +91,10 @@ impl NodeState {
         }
         self.floor = self.floor.max(other.floor);
         self.kind = self.kind.max(other.kind);
+        // A leaf that was beaten by a child lives on as a floor where that is known; where it is a leaf, that implies it.
+        if self.leaf.as_ref().is_some_and(|leaf| leaf.stamp == self.floor) {
+            self.floor = Stamp::NONE;
+        }
     }
 
     /// Whether a decoder may let it in: a leaf has a stamp, is no map, and shares its stamp neither with the kind
@@ -142,6 +146,42 @@ impl SlotState {
         match self {
             Self::Life(life) => life.newest(),
             Self::Node(node) => node.newest(),
+        }
+    }
+
+    /// The stamps in it.
+    pub fn stamps(&self) -> impl Iterator<Item = Stamp> + use<> {
+        let all = match self {
+            Self::Life(life) => [life.created, life.deleted, Stamp::NONE],
+            Self::Node(node) => {
+                [node.leaf.as_ref().map_or(Stamp::NONE, |leaf| leaf.stamp), node.floor, node.kind]
+            }
+        };
+        all.into_iter().filter(|stamp| !stamp.is_none())
+    }
+
+    /// Joins another fragment of the same slot. One of another kind changes nothing.
+    pub fn join(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Life(ours), Self::Life(theirs)) => ours.join(theirs),
+            (Self::Node(ours), Self::Node(theirs)) => ours.join(theirs),
+            _ => {}
+        }
+    }
+
+    /// The part of it whose stamps pass a test: a fragment too, for each part of a state joins by itself.
+    #[must_use]
+    pub fn part(&self, keep: impl Fn(Stamp) -> bool) -> Self {
+        let stamp = |stamp: Stamp| if keep(stamp) { stamp } else { Stamp::NONE };
+        match self {
+            Self::Life(life) => {
+                Self::Life(Life { created: stamp(life.created), deleted: stamp(life.deleted) })
+            }
+            Self::Node(NodeState { leaf, floor, kind }) => Self::Node(NodeState {
+                leaf: leaf.clone().filter(|leaf| keep(leaf.stamp)),
+                floor: stamp(*floor),
+                kind: stamp(*kind),
+            }),
         }
     }
 }

@@ -234,6 +234,8 @@ impl<L: LeafStore> Tree<L> {
         state: &NodeState,
         touched: &mut BTreeSet<Path>,
     ) -> Stamp {
+        // Before fast writers are sent away for a moment, which is no change.
+        let first = self.nodes[path].mark();
         let (gates, last) = self.gates_below(path, above, state);
         let veiled = self.veiled;
         let mut gates = gates.into_iter().rev();
@@ -241,7 +243,7 @@ impl<L: LeafStore> Tree<L> {
         let span = (Bound::Included(path), Bound::Included(&last));
         for (at, node) in self.nodes.range_mut::<Path, _>(span).rev() {
             let depth = at.keys().len();
-            let before = node.mark();
+            let before = if at == path { first } else { node.mark() };
             let gate = gates.next().unwrap_or(above);
             let below = std::mem::take(&mut sums[depth + 1]);
             let arriving = (at == path).then_some(state);

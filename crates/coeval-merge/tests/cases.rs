@@ -1,8 +1,8 @@
 //! Small inputs, right values: faults that other systems had, each in every order of arrival.
 mod common;
 use coeval_merge::{
-    Applied, Batch, BatchError, Life, LinkTag, NodeState, Op, PlainLimits, PlainReplica, Refusal, Replica,
-    SlotKey, SlotState, WriteError, digest,
+    Applied, Batch, BatchError, Fate, Life, LinkTag, NodeState, Op, PlainLimits, PlainReplica, Refusal,
+    Replica, SlotKey, SlotState, WriteError, digest,
 };
 use coeval_time::{Incarnation, Stamp, WallTime};
 use coeval_value::{Leaf, SIM_ENTITY, SampleMeta, Value};
@@ -166,8 +166,10 @@ fn the_sim_entity_exists_and_cannot_be_deleted() {
     assert_eq!(Batch::new().push(Op::Delete { entity: SIM_ENTITY }), Err(BatchError::Protected));
     let slot = replica.resolve(&SlotKey { entity: SIM_ENTITY, path: None }).unwrap();
     let tombstone = Life { created: Stamp::NONE, deleted: stamp(3) };
-    let applied = replica.apply(LinkTag(1), vec![(slot, tombstone.into())], Vec::new());
-    assert_eq!(applied, Applied { refused: vec![(slot, Refusal::Protected)], ..Applied::default() });
+    let applied = replica.apply(LinkTag(1), &[(slot, tombstone.into())], Vec::new());
+    let mut refused = Applied::default();
+    refused.note(slot, Fate::Refused(Refusal::Protected));
+    assert_eq!(applied, refused);
     assert!(replica.life(SIM_ENTITY).is_live());
 }
 
@@ -185,11 +187,11 @@ fn fragments_not_in_normal_form_change_nothing() {
         NodeState { leaf: leaf(Value::Map(std::sync::Arc::default())), ..NodeState::default() },
     ];
     for state in bad {
-        let applied = replica.apply(LinkTag(1), vec![(slot, SlotState::Node(state))], Vec::new());
+        let applied = replica.apply(LinkTag(1), &[(slot, SlotState::Node(state))], Vec::new());
         assert_eq!(applied.refused, vec![(slot, Refusal::NotNormal)]);
     }
     let life: SlotState = Life::default().into();
-    let applied = replica.apply(LinkTag(1), vec![(slot, life)], Vec::new());
+    let applied = replica.apply(LinkTag(1), &[(slot, life)], Vec::new());
     assert_eq!(applied.refused, vec![(slot, Refusal::WrongKind)]);
     assert_eq!((drain(&replica).len(), replica.digest()), (0, before));
 }
@@ -241,4 +243,21 @@ fn values_count_by_their_bits() {
     ];
     let distinct: std::collections::BTreeSet<_> = all.iter().collect();
     assert_eq!(distinct.len(), all.len());
+}
+
+#[test]
+fn a_fragment_that_says_nothing_new_is_no_change() {
+    let replica = new(9);
+    apply_round(&replica, &round(1, vec![create(), set("a", 1)]));
+    drain(&replica);
+    let slot = replica.resolve(&SlotKey { entity: entity(0), path: Some(path("a")) }).unwrap();
+    let Some(SlotState::Node(held)) = replica.read(slot) else { panic!("a node") };
+    let written = held.leaf.as_ref().unwrap().stamp;
+    // As a floor, as who has seen a child beat the leaf sends it; as itself; as nothing.
+    let floor = NodeState { floor: written, ..NodeState::default() };
+    for state in [floor, held, NodeState::default()] {
+        let applied = replica.apply(LinkTag(1), &[(slot, SlotState::Node(state.clone()))], Vec::new());
+        assert_eq!(applied.fates, [Fate::Superseded], "{state:?}");
+    }
+    assert!(drain(&replica).is_empty());
 }

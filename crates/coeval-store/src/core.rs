@@ -142,8 +142,12 @@ impl Core {
         }
         self.room(&inner.paths, MAX_KEYS)?;
         let Inner { tree, paths, .. } = inner;
+        let orphans = paths.orphans;
         let cell =
             Arc::clone(&tree.ensure(path, &mut |at| self.make_leaf(node, paths, at, at == path, words)).cell);
+        // What the program asks for is its own, not left over from anyone.
+        let own = std::mem::replace(&mut paths.orphans, orphans) - orphans;
+        self.hub.counters.orphans.fetch_sub(own, Ordering::Relaxed);
         node.publish_cells(paths);
         Ok(cell)
     }
@@ -206,12 +210,11 @@ impl Core {
                 self.hub.counters.after_deletion.fetch_add(1, Ordering::Relaxed);
                 return Ok(Joined::Superseded);
             }
-            Phase::Unknown if self.orphans_full() => {
-                self.hub.counters.orphans_refused.fetch_add(1, Ordering::Relaxed);
-                return Err(Refusal::Limit);
+            // What was received was looked at before, and local writers have asked for all of their batch: this is for
+            // slots that others took meanwhile.
+            _ if by != Pending::Written && inner.tree.get(path).is_none() => {
+                self.room(&inner.paths, MAX_KEYS)?
             }
-            _ if by != Pending::Local => self.room(&inner.paths, MAX_KEYS)?,
-            // Local writers have asked for all of their batch before.
             _ => {}
         }
         let words = state.leaf.as_ref().map_or(0, |leaf| width_of(&leaf.value));
@@ -219,13 +222,20 @@ impl Core {
         let report = tree.join(path, state, &mut |at| self.make_leaf(node, paths, at, at == path, words));
         node.publish_cells(paths);
         for touched in &report.touched {
-            // Other nodes carry more than the fragment did (what was folded into them), so that is news from here.
-            let by = if touched == path { by } else { Pending::Local };
             let Some(number) = tree.get(touched).map(|leaf| leaf.cell.slot) else { continue };
             if let Some(slot) = self.slots.get(number) {
                 slot.touch(by);
                 self.hub.mark(number);
             }
+        }
+        // What was overtaken before it was there was written all the same: its mates must not go out alone.
+        if by == Pending::Written
+            && !report.changed
+            && let Some(number) = tree.get(path).map(|leaf| leaf.cell.slot)
+            && let Some(slot) = self.slots.get(number)
+        {
+            slot.touch(by);
+            self.hub.mark(number);
         }
         if path.keys().first() == self.name_path.keys().first() {
             self.refresh_name(node, inner);
@@ -233,8 +243,21 @@ impl Core {
         Ok(if report.changed { Joined::Changed } else { Joined::Superseded })
     }
 
-    fn orphans_full(&self) -> bool {
-        self.hub.counters.orphans.load(Ordering::Relaxed) >= u64::from(self.hub.limits.orphans)
+    /// Whether a received change of `path` (`None`: of the entity's life) may replace or hide what was written here since
+    /// the last drain: at the path itself, above it or below it.
+    pub(crate) fn overtakes(&self, inner: &Inner, life_slot: u32, path: Option<&Path>) -> bool {
+        let keys = |path: Option<&Path>| path.map_or(Vec::new(), |path| path.keys().to_vec());
+        let of = keys(path);
+        inner.paths.slots.iter().chain([&life_slot]).filter_map(|number| self.slots.get(*number)).any(
+            |slot| keys(slot.key.path.as_ref()).iter().zip(&of).all(|(a, b)| a == b) && self.is_written(slot),
+        )
+    }
+
+    /// Whether a slot was written here since the last drain.
+    pub(crate) fn is_written(&self, slot: &Slot) -> bool {
+        let pump = slot.pump.lock();
+        let leaf = pump.cell.as_ref().map_or(Stamp::NONE, |cell| cell.tip().stamp());
+        pump.is_written(leaf, self.hub.hybrid.issues(leaf.writer))
     }
 
     /// Joins a fragment of an entity's life. The caller holds `batch` shared.

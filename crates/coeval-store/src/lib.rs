@@ -19,7 +19,8 @@
 //! | `entity`, `slot`, `index`, `names` | an entity; local numbers; from ids and names to entities |
 //! | `cell`, `layout`, `history`, `leaf` | the newest sample and older ones; their words; the tree's view of a cell |
 //! | `truth` | a publisher's exact value beside the register |
-//! | `pump`, `replica`, `entries` | draining and digests; the trait that replication drives; session entries |
+//! | `pump`, `apply` | draining and digests; joining what was received, each batch whole or not at all |
+//! | `replica`, `entries` | the trait that replication drives; session entries |
 //! | `worlds` | going to the content of a checkpoint, all at once |
 //! | `hub`, `epochs`, `authors`, `append` | what all of these share |
 //!
@@ -30,6 +31,7 @@
 //! structure holds the entity's mutex and goes through the merge tree, which tells the cells who may read them and
 //! which may be written without asking.
 mod append;
+mod apply;
 mod authors;
 mod cell;
 mod core;

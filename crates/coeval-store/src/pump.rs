@@ -2,12 +2,12 @@
 use crate::cell::{ALIVE, INDEXED, LIVE, MAP, READABLE};
 use crate::core::Core;
 use crate::entity::{EntityNode, Phase};
-use crate::slot::Slot;
+use crate::slot::{Pending, Slot};
 use crate::watch::ChangeKind;
 use coeval_faults::{Fault, active};
 use coeval_merge::digest;
 use coeval_merge::{
-    Change, Digest, Drained, Entry, NodeState, Origin, SlotId, SlotKey, SlotState, replica::bucket_of,
+    Change, Digest, Drained, Entry, NodeState, Origin, Own, SlotId, SlotKey, SlotState, replica::bucket_of,
 };
 use coeval_time::Stamp;
 use coeval_value::{EntityId, Path, SIM_ENTITY};
@@ -166,11 +166,11 @@ impl<'a> Round<'a> {
         let look = self.look(slot);
         let own = self.core.hub.hybrid.issues(look.leaf.writer);
         let mut pump = slot.pump.lock();
-        let origin = pump.take_origin(look.leaf, own);
+        let pending = pump.take_pending(look.leaf, own);
         let (was, now) = (std::mem::replace(&mut pump.shown, look.shown), look.shown);
         let kind = match (was, now) {
             (false, true) => Some(ChangeKind::Created),
-            (true, true) => origin.map(|_| ChangeKind::Changed),
+            (true, true) => (pending != Pending::Nobody).then_some(ChangeKind::Changed),
             (true, false) => Some(ChangeKind::Removed),
             (false, false) => None,
         };
@@ -183,12 +183,17 @@ impl<'a> Round<'a> {
         } else {
             self.restructured.entry(slot.entity.id).or_insert_with(|| Arc::clone(&slot.entity));
         }
-        if let Some(origin) = origin
-            && !look.state.is_empty()
-        {
+        if pending != Pending::Nobody && !look.state.is_empty() {
             pump.drained_at = self.position;
-            self.changes.push(Change { slot: SlotId(number), origin, state: look.state });
+            let own = if pending == Pending::Written { self.own_part(&look.state) } else { Own::Nothing };
+            self.changes.push(Change { slot: SlotId(number), state: look.state, own });
         }
+    }
+
+    /// What of a state was written here, or read from the config that all have.
+    fn own_part(&self, state: &SlotState) -> Own {
+        let own = |stamp: Stamp| stamp == Stamp::GENESIS || self.core.hub.hybrid.issues(stamp.writer);
+        if state.stamps().all(own) { Own::All } else { Own::Part(state.part(own)) }
     }
 
     fn look(&self, slot: &Slot) -> Look {

@@ -1,22 +1,16 @@
 //! The store as replication sees it.
-use crate::cell::{Cell, INDEXED, LIVE, payload};
-use crate::core::{Core, Joined};
-use crate::entity::{EntityNode, Inner};
-use crate::layout::Header;
-use crate::slot::{Pending, Slot, behind};
+use crate::core::Core;
+use crate::entity::{EntityNode, Phase};
+use crate::slot::Slot;
 use crate::store::Store;
 use coeval_faults::{Fault, active};
-use coeval_merge::state::replaces;
 use coeval_merge::{
     Applied, Digest, Drained, Entered, Entry, EntryBody, LinkTag, NodeState, Origin, Refusal, Replica, Scan,
     SlotId, SlotKey, SlotState, SlotSummary, World,
 };
 use coeval_time::hybrid::STAMP_LIMIT;
 use coeval_time::{EditId, Incarnation, Stamp, StampError, WallTime};
-use coeval_value::words::{MAX_INLINE_WORDS, Words};
-use coeval_value::{EntityId, Leaf, Path};
-use std::cmp::Reverse;
-use std::sync::Arc;
+use coeval_value::{EntityId, Path};
 
 impl Replica for Store {
     fn drain(&self) -> Drained {
@@ -59,26 +53,16 @@ impl Replica for Store {
         self.core.slots.get(slot.0).map(state_of)
     }
 
-    fn apply(&self, link: LinkTag, mut states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Applied {
+    fn apply(&self, link: LinkTag, states: &[(SlotId, SlotState)], entries: Vec<Entry>) -> Applied {
         let newest =
             states.iter().map(|(_, state)| state.newest()).chain(entries.iter().map(|e| e.id.stamp)).max();
         if let Some(newest) = newest {
             // Before anything becomes readable: what a thread writes after reading must win.
             self.register(newest.min(Stamp::new(STAMP_LIMIT - 1, newest.writer)));
         }
-        // Lives first, so that values are not taken for those of an unknown entity; then what lies deepest, so that a
-        // replaced map's new values are there before the old ones go, and no reader finds a gap.
-        states.sort_by_cached_key(|(slot, _)| self.core.slots.get(slot.0).map_or(Reverse(0), depth));
         let core = &self.core;
         let _all_or_nothing = core.batch.read();
-        let mut applied = Applied::default();
-        for (slot, state) in states {
-            match core.apply_one(link, slot, state) {
-                Ok(Joined::Changed) => applied.changed += 1,
-                Ok(Joined::Superseded) => applied.superseded += 1,
-                Err(refusal) => applied.refused.push((slot, refusal)),
-            }
-        }
+        let mut applied = core.apply_states(states);
         for entry in entries {
             let stamp = entry.id.stamp;
             match core.add_entry(Origin::Remote { link, author: stamp.writer }, entry) {
@@ -159,11 +143,6 @@ impl Replica for Store {
     }
 }
 
-/// Sorts lives before paths and long paths before short ones.
-fn depth(slot: &Slot) -> Reverse<usize> {
-    Reverse(slot.key.path.as_ref().map_or(usize::MAX, |path| path.keys().len()))
-}
-
 fn state_of(slot: &Slot) -> SlotState {
     match &slot.key.path {
         None => slot.entity.inner.lock().life.into(),
@@ -176,7 +155,8 @@ fn summary_of(node: &EntityNode) -> Vec<SlotSummary> {
     let life = SlotSummary {
         slot: SlotId(node.life_slot()),
         key: SlotKey { entity: node.id, path: None },
-        first: inner.life.created,
+        // Of a deleted entity only the tombstone counts.
+        first: if inner.life.deleted.is_none() { inner.life.created } else { Stamp::NONE },
         floor: inner.life.deleted,
         kind: Stamp::NONE,
     };
@@ -187,72 +167,18 @@ fn summary_of(node: &EntityNode) -> Vec<SlotSummary> {
         Some(SlotSummary { slot, key, first, floor: state.floor, kind: state.kind })
     };
     let known = (!inner.life.is_empty()).then_some(life);
-    known.into_iter().chain(inner.tree.canonical().filter_map(path)).collect()
+    // What waits for the entity's creation is no part of the canonical state.
+    let nodes = inner.tree.canonical().filter(|_| node.phase() == Phase::Alive);
+    known.into_iter().chain(nodes.filter_map(path)).collect()
 }
 
 impl Core {
-    fn apply_one(&self, link: LinkTag, slot: SlotId, state: SlotState) -> Result<Joined, Refusal> {
-        let number = slot.0;
-        let slot = self.slots.get(number).ok_or(Refusal::UnknownSlot)?;
-        if state.newest().hlc >= STAMP_LIMIT {
-            return Err(Refusal::NotNormal);
-        }
-        let node = &slot.entity;
-        match (&slot.key.path, state) {
-            (None, SlotState::Life(life)) => {
-                let by = Pending::Remote { link, author: life.newest().writer, leaf: false };
-                let mut inner = node.inner.lock();
-                let before = inner.life;
-                let joined = self.join_life(node, &mut inner, &life, by)?;
-                for (was, is) in [(before.created, inner.life.created), (before.deleted, inner.life.deleted)]
-                {
-                    self.look_for_fork(was, is);
-                }
-                Ok(joined)
-            }
-            (Some(path), SlotState::Node(state)) => {
-                if !state.is_normal() {
-                    return Err(Refusal::NotNormal);
-                }
-                if state.leaf.as_ref().is_some_and(|leaf| self.hub.limits.value.check(&leaf.value).is_err()) {
-                    return Err(Refusal::Limit);
-                }
-                let by = behind(link, &state);
-                if let (Pending::Remote { leaf: true, .. }, Some(leaf)) = (by, &state.leaf)
-                    && let Some(joined) = self.apply_leaf(number, slot, leaf, by)
-                {
-                    if joined == Joined::Changed {
-                        self.look_for_fork(Stamp::NONE, leaf.stamp);
-                    }
-                    return Ok(joined);
-                }
-                let mut inner = node.inner.lock();
-                let before = leaf_stamp(&inner, path);
-                let joined = self.join(node, &mut inner, path, &state, by)?;
-                self.look_for_fork(before, leaf_stamp(&inner, path));
-                Ok(joined)
-            }
-            _ => Err(Refusal::WrongKind),
-        }
-    }
-
     /// A stamp came with a fragment and is here now. All that this store's own incarnation wrote was here before: if this
     /// is of it, and was not, another program writes under the same one.
-    fn look_for_fork(&self, was: Stamp, is: Stamp) {
+    pub(crate) fn look_for_fork(&self, was: Stamp, is: Stamp) {
         if is != was && is.writer == self.hub.hybrid.writer() {
             self.fork.lock().get_or_insert(is);
         }
-    }
-
-    /// A leaf for a live cell: no mutex, no tree. `None` when it is not that simple.
-    fn apply_leaf(&self, number: u32, slot: &Slot, leaf: &Leaf, by: Pending) -> Option<Joined> {
-        let cell = slot.pump.lock().cell.as_ref().map(|cell| Arc::clone(cell.tip()))?;
-        if !publish_if_newer(&cell, self, leaf)? {
-            return Some(Joined::Superseded);
-        }
-        slot.pump.lock().note(by);
-        self.hub.mark(number);
-        Some(Joined::Changed)
     }
 
     /// Adds a write-once entry and puts it into effect. `Ok(false)`: known already. The caller holds `batch` shared.
@@ -283,24 +209,4 @@ impl Core {
         self.hub.ring();
         Ok(added)
     }
-}
-
-fn leaf_stamp(inner: &Inner, path: &Path) -> Stamp {
-    inner.tree.state(path).and_then(|state| state.leaf).map_or(Stamp::NONE, |leaf| leaf.stamp)
-}
-
-/// `None` when the cell cannot take the leaf without asking the tree.
-fn publish_if_newer(cell: &Cell, core: &Core, leaf: &Leaf) -> Option<bool> {
-    let mut words: Words = [0; MAX_INLINE_WORDS];
-    let header = Header::new(leaf.stamp, &leaf.meta, &core.hub.epochs);
-    let payload = payload(leaf.value.clone(), &mut words);
-    let mut writer = cell.lock();
-    if writer.status() & (LIVE | INDEXED) != LIVE || !cell.fits(payload.words()) {
-        return None;
-    }
-    if !replaces(leaf, cell.stamp(), || cell.leaf(&core.hub)) {
-        return Some(false);
-    }
-    cell.publish(&mut writer, header, payload, &core.hub);
-    Some(true)
 }

@@ -1,8 +1,8 @@
 //! A slot: the local number of an entity or of one of its paths, and what the pump knows of it.
 use crate::cell::Cell;
 use crate::entity::EntityNode;
-use coeval_merge::{Digest, LinkTag, NodeState, Origin, SlotKey};
-use coeval_time::{Incarnation, Stamp};
+use coeval_merge::{Digest, SlotKey};
+use coeval_time::Stamp;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ pub(crate) struct Slot {
 }
 
 /// Who changed a slot since the last drain, other than by fast writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum Pending {
     /// Nobody.
     #[default]
     Nobody,
-    /// This peer, or several: the change goes to everyone.
-    Local,
-    /// One author, over one link. `leaf`: nothing but the leaf.
-    Remote { link: LinkTag, author: Incarnation, leaf: bool },
+    /// Another peer: it was received.
+    Received,
+    /// This peer, perhaps among others.
+    Written,
 }
 
 /// What the pump keeps of a slot.
@@ -58,73 +58,46 @@ impl Slot {
 impl Pump {
     /// Notes who changed the slot.
     pub(crate) fn note(&mut self, by: Pending) {
-        self.pending = match (self.pending, by) {
-            (before, Pending::Nobody) => before,
-            (Pending::Nobody, by) => by,
-            (
-                Pending::Remote { link: a, author: x, leaf: before },
-                Pending::Remote { link: b, author: y, leaf },
-            ) if a == b && x == y => Pending::Remote { link: a, author: x, leaf: leaf && before },
-            // A leaf that replaces a leaf leaves nothing of the earlier one to be sent.
-            (Pending::Remote { leaf: true, .. }, by @ Pending::Remote { leaf: true, .. }) => by,
-            _ => Pending::Local,
-        };
+        self.pending = self.pending.max(by);
     }
 
-    /// The origin of the change being drained, whose leaf now is of `leaf`, issued here if `own`; `None`: nothing to
-    /// tell.
-    pub(crate) fn take_origin(&mut self, leaf: Stamp, own: bool) -> Option<Origin> {
+    /// Whether something was written here since the last drain; the leaf now is of `leaf`, issued here if `own`.
+    pub(crate) fn is_written(&self, leaf: Stamp, own: bool) -> bool {
         // A fast write leaves no note, but a stamp.
-        let fast = own && leaf > self.drained_leaf;
-        let origin = match std::mem::take(&mut self.pending) {
-            Pending::Nobody if !fast => None,
-            Pending::Remote { link, author, .. } if !fast => Some(Origin::Remote { link, author }),
-            _ => Some(Origin::Local),
-        };
-        self.drained_leaf = leaf;
-        origin
+        self.pending == Pending::Written || (own && leaf > self.drained_leaf)
     }
-}
 
-/// Who is behind a fragment that arrived over `link`.
-pub(crate) fn behind(link: LinkTag, state: &NodeState) -> Pending {
-    let leaf = state.leaf.as_ref().map_or(Stamp::NONE, |leaf| leaf.stamp);
-    let mut authors = [leaf, state.floor, state.kind].into_iter().filter(|stamp| !stamp.is_none());
-    let Some(first) = authors.next() else { return Pending::Nobody };
-    if authors.all(|other| other.writer == first.writer) {
-        let leaf = state.floor.is_none() && state.kind.is_none();
-        Pending::Remote { link, author: first.writer, leaf }
-    } else {
-        Pending::Local
+    /// Who is behind the change being drained.
+    pub(crate) fn take_pending(&mut self, leaf: Stamp, own: bool) -> Pending {
+        let written = self.is_written(leaf, own);
+        let pending = std::mem::take(&mut self.pending);
+        self.drained_leaf = leaf;
+        if written { Pending::Written } else { pending }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Pending::{Nobody, Received, Written};
+    use coeval_time::Incarnation;
 
-    const A: Pending = Pending::Remote { link: LinkTag(1), author: Incarnation(7), leaf: true };
-    const B: Pending = Pending::Remote { link: LinkTag(2), author: Incarnation(8), leaf: true };
-    const CLEAR: Pending = Pending::Remote { link: LinkTag(2), author: Incarnation(8), leaf: false };
-
-    fn origin(notes: &[Pending], leaf: Stamp) -> Option<Origin> {
+    fn pending(notes: &[Pending], leaf: Stamp) -> Pending {
         let mut pump = Pump { drained_leaf: Stamp::new(5, Incarnation(1)), ..Pump::default() };
         notes.iter().for_each(|&by| pump.note(by));
-        pump.take_origin(leaf, leaf.writer == Incarnation(1))
+        pump.take_pending(leaf, leaf.writer == Incarnation(1))
     }
 
     #[test]
-    fn what_two_changed_goes_to_everyone() {
+    fn a_fast_write_is_known_by_its_stamp() {
         let theirs = Stamp::new(9, Incarnation(8));
         let ours = Stamp::new(9, Incarnation(1));
-        let b = Some(Origin::Remote { link: LinkTag(2), author: Incarnation(8) });
-        assert_eq!(origin(&[], theirs), None);
-        assert_eq!(origin(&[], ours), Some(Origin::Local));
-        assert_eq!(origin(&[], Stamp::new(5, Incarnation(1))), None);
-        assert_eq!(origin(&[A, B], theirs), b);
-        assert_eq!(origin(&[CLEAR, CLEAR], theirs), b);
-        assert_eq!(origin(&[A, CLEAR], theirs), Some(Origin::Local));
-        assert_eq!(origin(&[B, Pending::Local], theirs), Some(Origin::Local));
-        assert_eq!(origin(&[B], ours), Some(Origin::Local));
+        assert_eq!(pending(&[], theirs), Nobody);
+        assert_eq!(pending(&[], ours), Written);
+        assert_eq!(pending(&[], Stamp::new(5, Incarnation(1))), Nobody);
+        assert_eq!(pending(&[Received], theirs), Received);
+        assert_eq!(pending(&[Received, Written], theirs), Written);
+        assert_eq!(pending(&[Written, Received], theirs), Written);
+        assert_eq!(pending(&[Received], ours), Written);
     }
 }

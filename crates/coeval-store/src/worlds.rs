@@ -276,7 +276,7 @@ impl Core {
 
     fn changed(&self, number: u32) {
         if let Some(slot) = self.slots.get(number) {
-            slot.touch(Pending::Local);
+            slot.touch(Pending::Received);
         }
         self.hub.dirty.mark(number);
     }

@@ -315,8 +315,8 @@ impl Core {
             let Ok(at) = nodes.binary_search_by_key(&key.entity, |node| node.id) else { continue };
             let (node, inner) = (&nodes[at], &mut *guards[at]);
             let joined = match (&key.path, &state) {
-                (Some(path), SlotState::Node(state)) => self.join(node, inner, path, state, Pending::Local),
-                (_, SlotState::Life(life)) => self.join_life(node, inner, life, Pending::Local),
+                (Some(path), SlotState::Node(state)) => self.join(node, inner, path, state, Pending::Written),
+                (_, SlotState::Life(life)) => self.join_life(node, inner, life, Pending::Written),
                 (None, SlotState::Node(_)) => Err(Refusal::WrongKind),
             };
             debug_assert!(joined.is_ok() || merging, "a checked batch was refused: {joined:?}");

@@ -226,8 +226,9 @@ fn a_newcomer_that_scans_and_then_drains_misses_nothing() {
             let page = old.store.scan(at, 0, 3);
             let keyed =
                 page.states.into_iter().map(|(slot, state)| (old.store.key(slot).expect("own"), state));
-            let states = keyed.map(|(key, state)| (new.store.resolve(&key).expect("room"), state)).collect();
-            new.store.apply(coeval_merge::LinkTag(1), states, Vec::new());
+            let states: Vec<_> =
+                keyed.map(|(key, state)| (new.store.resolve(&key).expect("room"), state)).collect();
+            new.store.apply(coeval_merge::LinkTag(1), &states, Vec::new());
             write_some(2);
             from = page.next;
         }

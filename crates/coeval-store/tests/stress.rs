@@ -250,7 +250,7 @@ fn many_threads_making_the_same_name_make_one() {
         assert_eq!(made, 1, "round {round}");
     }
     assert!(a.poll_events().is_empty());
-    assert_eq!(a.apply(LinkTag(1), Vec::new(), Vec::new()).changed, 0);
+    assert_eq!(a.apply(LinkTag(1), &[], Vec::new()).changed, 0);
 }
 
 /// How many entities are deleted under their handles.

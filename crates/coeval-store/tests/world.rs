@@ -99,9 +99,9 @@ fn orphans_are_bounded() {
     (0..100).for_each(|n| _ = a.store.set(a.ctx(), entity(1), &path(&format!("p{n}")), n).expect("write"));
     let states: Vec<_> =
         a.store.drain().changes.into_iter().map(|c| (a.store.key(c.slot).expect("own"), c.state)).collect();
-    let states =
+    let states: Vec<_> =
         states.into_iter().map(|(key, state)| (b.store.resolve(&key).expect("slot"), state)).collect();
-    let applied = b.store.apply(coeval_merge::LinkTag(2), states, Vec::new());
+    let applied = b.store.apply(coeval_merge::LinkTag(2), &states, Vec::new());
     assert!(applied.refused.iter().all(|(_, why)| *why == Refusal::Limit));
     assert!(applied.changed <= 10 && applied.refused.len() >= 90, "{applied:?}");
     assert_eq!(b.store.counters().orphans_refused, applied.refused.len() as u64);

@@ -84,7 +84,7 @@ impl Checked for Store {
         let moved = content.clone().moved(Content::CURRENT, epoch);
         let states =
             moved.states.into_iter().map(|(key, state)| (plain.resolve(&key).expect("a slot"), state));
-        plain.apply(LinkTag(1), states.collect(), Vec::new());
+        plain.apply(LinkTag(1), &states.collect::<Vec<_>>(), Vec::new());
         plain.content(content.sim, content.scale, epoch).digest()
     }
 }
@@ -164,7 +164,8 @@ fn worlds_of_the_store_are_those_of_the_plain_replica() {
                 let key = peer.store.key(change.slot).expect("own slot");
                 (plain.resolve(&key).expect("a slot"), change.state)
             });
-            plain.apply(LinkTag(1), states.collect(), drained.entries.into_iter().map(|(_, e)| e).collect());
+            let states: Vec<_> = states.collect();
+            plain.apply(LinkTag(1), &states, drained.entries.into_iter().map(|(_, e)| e).collect());
             plain.drain();
             let now = peer.ctx();
             let (a, b) = (peer.store.content(), plain.content(now.sim, 1.0, now.epoch));

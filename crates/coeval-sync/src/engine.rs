@@ -9,10 +9,10 @@ use crate::log::Log;
 use crate::members::Members;
 use crate::notice::Notice;
 use crate::parking::Parking;
-use crate::pump::Extra;
+use crate::pump::Unit;
 use crate::stats::PeerStats;
 use crate::worlds::Following;
-use coeval_merge::{LinkTag, Replica};
+use coeval_merge::{Entry, LinkTag, Origin, Replica};
 use coeval_time::{Incarnation, MonoTime, WallDuration, WallTime};
 use coeval_value::NodeId;
 use coeval_wire::frame::{Bye, Hello};
@@ -39,8 +39,10 @@ pub struct Sync<R> {
     /// Of each node's incarnation: the position up to which this replica holds what it drained.
     pub(crate) cursors: BTreeMap<Incarnation, u64>,
     pub(crate) parking: Parking,
-    /// Newly parked, to be passed on with the next drain.
-    pub(crate) extra: Extra,
+    /// Received since the last drain, to be passed on with the next.
+    pub(crate) passing: Vec<Unit>,
+    /// Newly parked, to be passed on with the next drain though the replica does not hold them.
+    pub(crate) parked_entries: Vec<(Origin, Entry)>,
     pub(crate) events: Events,
     pub(crate) log: Option<Log>,
     pub(crate) dialer: Dialer,
@@ -72,7 +74,8 @@ impl<R: Replica> Sync<R> {
             members,
             cursors: BTreeMap::new(),
             parking: Parking::default(),
-            extra: Extra::default(),
+            passing: Vec::new(),
+            parked_entries: Vec::new(),
             events: Events::default(),
             log: None,
             dialer: Dialer::default(),

@@ -15,7 +15,8 @@
 //! | [`replay`] | [`Replay`]: reading a log back |
 //! | `standing` | who is linked, caught up, and has acknowledged what |
 //! | `link` | one link: what is on its way out, what came in and is not applied yet |
-//! | `pump` | the way out: drain, group, encode once, fan out; conflated deltas; snapshots |
+//! | `pump` | the way out: units of changes, encoded once and fanned out; links that lag; snapshots |
+//! | `route`, `encode` | which way changes go; their messages |
 //! | `receive` | the way in: hellos and cursors, deltas staged to their mark, acknowledgements |
 //! | `worlds` | [`Sync::restore`], [`RestoreError`]: another world of the session, and following to it |
 //! | `parking` | fragments too far ahead of session time |
@@ -34,6 +35,7 @@ pub mod stats;
 
 mod codec;
 mod dial;
+mod encode;
 mod fork;
 mod gossip;
 mod graph;
@@ -46,6 +48,7 @@ mod pump;
 mod receive;
 mod repair;
 pub mod replay;
+mod route;
 mod standing;
 mod worlds;
 

@@ -3,11 +3,15 @@ use crate::io::LinkPeer;
 use crate::ping::Pinging;
 use crate::repair::Repair;
 use coeval_faults::{Fault, active};
-use coeval_merge::{Entry, SlotId, SlotState, World};
-use coeval_time::{EditId, MonoTime};
+use coeval_merge::{self as merge, SlotId, SlotState, World};
+use coeval_time::{EditId, Incarnation, MonoTime};
 use coeval_wire::Frame;
 use coeval_wire::frame::Hello;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// A slot that no replica has.
+pub(crate) const NOWHERE: SlotId = SlotId(u32::MAX);
 
 /// How changes reach the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,9 +20,11 @@ pub(crate) enum Mode {
     Greeting,
     /// It was empty: pages of everything, from this slot on.
     Snapshot(SlotId),
-    /// Only what changed is noted; it takes one conflated delta when it has room.
+    /// It takes less than is written: units are joined until it has room.
     Behind,
-    /// Every delta, as it is drained.
+    /// It is to hold all that is held here: what changes is noted until it has room.
+    CatchUp,
+    /// Every unit, as it is drained or received.
     Live,
 }
 
@@ -57,8 +63,11 @@ pub(crate) struct Outgoing {
     pub(crate) mode: Mode,
     /// Slots whose numbers the peer knows.
     pub(crate) defined: SlotSet,
-    /// Slots that changed and were not sent: at most one entry per slot, however often it changes.
+    /// In catch-up and during a snapshot: slots that changed and were not sent.
     pub(crate) dirty: BTreeSet<SlotId>,
+    /// Behind: the join of the units that were not sent, by their root: at most one state per root and slot, however often
+    /// it changes.
+    pub(crate) held: BTreeMap<Option<Incarnation>, BTreeMap<SlotId, SlotState>>,
     /// The same for write-once entries.
     pub(crate) entries: BTreeSet<EditId>,
     /// Message bytes handed to the transport that it has not taken yet.
@@ -88,16 +97,14 @@ pub(crate) struct Incoming {
     pub(crate) world: Option<World>,
     /// Fragments of another world since the last mark.
     pub(crate) inert: u32,
-    /// The peer's numbers; `None`: this replica refused the slot. Looked up, never iterated.
-    pub(crate) numbers: HashMap<u32, Option<SlotId>, foldhash::fast::FixedState>,
+    /// The peer's numbers; [`NOWHERE`]: this replica refused the slot. Looked up, never iterated.
+    pub(crate) numbers: HashMap<u32, SlotId, foldhash::fast::FixedState>,
     /// Numbers asked for because they were not defined.
     pub(crate) asked: BTreeSet<u32>,
-    /// The delta so far.
-    pub(crate) states: Vec<(SlotId, SlotState)>,
-    pub(crate) entries: Vec<Entry>,
+    /// The delta so far: its units, by their root.
+    pub(crate) states: BTreeMap<Option<Incarnation>, Vec<(SlotId, SlotState)>>,
+    pub(crate) entries: Vec<merge::Entry>,
     pub(crate) staged_bytes: usize,
-    /// Fragments of the delta so far that named a refused slot.
-    pub(crate) refused: u32,
     /// Whether all that the peer held when the link came up is here.
     pub(crate) complete: bool,
     /// The position reached by marks while that was not so.
@@ -136,6 +143,7 @@ impl Link {
                 mode: Mode::Greeting,
                 defined: SlotSet::default(),
                 dirty: BTreeSet::new(),
+                held: BTreeMap::new(),
                 entries: BTreeSet::new(),
                 in_flight: 0,
                 after: Vec::new(),
@@ -156,10 +164,30 @@ impl Link {
 }
 
 impl Outgoing {
-    /// Notes slots to be sent with the next conflated delta.
+    /// Notes slots to be sent, so that the peer holds all that is held here.
     pub(crate) fn note(&mut self, slots: impl IntoIterator<Item = SlotId>) {
+        let before = self.dirty.len();
         self.dirty.extend(slots);
+        if self.dirty.len() > before && matches!(self.mode, Mode::Live | Mode::Behind) {
+            self.mode = Mode::CatchUp;
+        }
         self.fall_behind();
+    }
+
+    /// Joins a unit with what is held for the peer; returns how many states took the place of another.
+    pub(crate) fn hold(&mut self, root: Option<Incarnation>, states: &[(SlotId, SlotState)]) -> u64 {
+        if active(Fault::SlowLinkDrops) {
+            return 0;
+        }
+        let held = self.held.entry(root).or_default();
+        let before = held.len();
+        for (slot, state) in states {
+            match held.entry(*slot) {
+                Entry::Vacant(new) => _ = new.insert(state.clone()),
+                Entry::Occupied(known) => known.into_mut().join(state),
+            }
+        }
+        (before + states.len() - held.len()) as u64
     }
 
     /// Leaves the fast path until the next conflated delta.

@@ -168,7 +168,7 @@ impl<R: Replica> Sync<R> {
             return;
         }
         self.log_define(states.iter().map(|(slot, _)| *slot));
-        let states = self.encode_states(&states);
+        let states = self.encode_states(None, &states);
         for (bytes, _) in states.into_iter().chain(self.encode_entries(&entries)) {
             self.log_message(&bytes);
         }
@@ -183,7 +183,7 @@ impl<R: Replica> Sync<R> {
             let page = self.replica.scan(from, 0, self.config.page);
             log.mode = page.next.map_or(Mode::Behind, Mode::Snapshot);
             self.log_define(page.states.iter().map(|(slot, _)| *slot));
-            for (bytes, _) in self.encode_states(&page.states) {
+            for (bytes, _) in self.encode_states(None, &page.states) {
                 self.log_message(&bytes);
             }
             // The rest, and the mark, need a drain of their own.

@@ -1,14 +1,28 @@
 //! The way in: hellos, deltas kept aside until their mark, acknowledgements.
 use crate::Sync;
 use crate::codec;
-use crate::link::{Greeting, Link, Mode};
+use crate::link::{Greeting, Link, Mode, NOWHERE};
 use crate::notice::Notice;
 use crate::parking::Split;
+use crate::pump::Unit;
 use coeval_faults::{Fault, active};
-use coeval_merge::{Entry, LinkTag, Origin, Replica, SlotId, SlotState};
-use coeval_time::Stamp;
+use coeval_merge::{Entry, Fate, LinkTag, Origin, Replica, SlotId, SlotState};
+use coeval_time::{Incarnation, Stamp};
 use coeval_value::NodeId;
 use coeval_wire::frame::{Ack, Delta, Hello, Mark, Want};
+use std::collections::BTreeMap;
+
+/// Units of changes, by their root.
+pub(crate) type Units = BTreeMap<Option<Incarnation>, Vec<(SlotId, SlotState)>>;
+
+/// A unit whose states are applied together with those of others.
+struct Part {
+    root: Option<Incarnation>,
+    /// How many of the states are of it.
+    length: usize,
+    /// What of it was parked, newly.
+    parked: Vec<(SlotId, SlotState)>,
+}
 
 /// Most numbers of a peer that are kept.
 const MAX_NUMBERS: usize = 1 << 24;
@@ -36,7 +50,7 @@ impl<R: Replica> Sync<R> {
         }
         if let Some(since) = self.remembered(node).filter(|_| active(Fault::CursorKeptBySender)) {
             let slots = self.slots_since(since);
-            self.start(tag, Mode::Behind, since, true);
+            self.start(tag, Mode::CatchUp, since, true);
             if let Some(link) = self.links.get_mut(&tag) {
                 link.out.dirty = slots.into_iter().collect();
             }
@@ -44,7 +58,7 @@ impl<R: Replica> Sync<R> {
             self.start(tag, Mode::Snapshot(SlotId(0)), 0, true);
         } else if let Some(since) = known.max(equal) {
             let slots = self.slots_since(since);
-            self.start(tag, Mode::Behind, since, true);
+            self.start(tag, Mode::CatchUp, since, true);
             if let Some(link) = self.links.get_mut(&tag) {
                 link.out.dirty = slots.into_iter().collect();
             }
@@ -72,7 +86,7 @@ impl<R: Replica> Sync<R> {
         out.entries = self.replica.entries_since(entries_since).into_iter().map(|entry| entry.id).collect();
     }
 
-    fn slots_since(&self, since: u64) -> Vec<SlotId> {
+    pub(crate) fn slots_since(&self, since: u64) -> Vec<SlotId> {
         let mut slots = Vec::new();
         let mut from = Some(SlotId(0));
         while let Some(next) = from {
@@ -88,7 +102,7 @@ impl<R: Replica> Sync<R> {
         let keys = codec::decode_keys(keys)?;
         let Some(link) = self.links.get_mut(&tag) else { return Ok(keys) };
         for (number, key) in &keys {
-            let slot = self.replica.resolve(key).ok();
+            let slot = self.replica.resolve(key).unwrap_or(NOWHERE);
             link.inc.numbers.insert(number.0, slot);
             link.inc.asked.remove(&number.0);
         }
@@ -108,10 +122,10 @@ impl<R: Replica> Sync<R> {
         let fetched = self.fetches_from(tag);
         let Some(link) = self.links.get_mut(&tag) else { return Ok(()) };
         let mut missing = Vec::new();
+        let unit = link.inc.states.entry(delta.root).or_default();
         for (number, state) in states {
             match link.inc.numbers.get(&number.0) {
-                Some(Some(slot)) => link.inc.states.push((*slot, state)),
-                Some(None) => link.inc.refused += 1,
+                Some(slot) => unit.push((*slot, state)),
                 None => missing.push(number.0),
             }
         }
@@ -183,12 +197,9 @@ impl<R: Replica> Sync<R> {
     fn apply_staged(&mut self, tag: LinkTag) -> Ack {
         let Some(link) = self.links.get_mut(&tag) else { return empty_ack() };
         link.inc.staged_bytes = 0;
-        let states = std::mem::take(&mut link.inc.states);
+        let units = std::mem::take(&mut link.inc.states);
         let entries = std::mem::take(&mut link.inc.entries);
-        let refused = std::mem::take(&mut link.inc.refused);
-        let ack = self.apply(tag, states, entries);
-        self.stats(tag).refused += u64::from(refused);
-        Ack { refused: ack.refused.saturating_add(refused), ..ack }
+        self.apply(tag, units, entries)
     }
 
     /// Parks what is too far ahead, to be passed on; returns the rest.
@@ -201,45 +212,78 @@ impl<R: Replica> Sync<R> {
         let limit = self.session_wall().saturating_add(self.config.lead);
         let mut split = self.parking.split(tag, states, entries, limit, self.config.parked_per_author);
         let remote = |stamp: Stamp| Origin::Remote { link: tag, author: stamp.writer };
-        for (slot, state) in split.parked.drain(..) {
-            self.extra.states.push((remote(crate::parking::newest(&state)), slot, state));
-        }
-        self.extra.entries.extend(split.parked_entries.drain(..).map(|e| (remote(e.id.stamp), e)));
+        self.parked_entries.extend(split.parked_entries.drain(..).map(|e| (remote(e.id.stamp), e)));
         split
     }
 
-    /// Parks what is too far ahead and applies the rest. The hybrid clock is raised first.
-    pub(crate) fn apply(
-        &mut self,
-        tag: LinkTag,
-        states: Vec<(SlotId, SlotState)>,
-        entries: Vec<Entry>,
-    ) -> Ack {
-        if states.is_empty() && entries.is_empty() {
+    /// Parks what is too far ahead and applies the rest, all units at once. The hybrid clock is raised first. A unit that
+    /// was news is kept to be passed on.
+    pub(crate) fn apply(&mut self, tag: LinkTag, units: Units, entries: Vec<Entry>) -> Ack {
+        if units.is_empty() && entries.is_empty() {
             return empty_ack();
         }
-        let split = self.park(tag, states, entries);
-        if !split.newest.is_none() {
-            self.replica.register(split.newest);
+        let mut ack = empty_ack();
+        let (mut states, mut parts, mut newest, mut due) = (Vec::new(), Vec::new(), Stamp::NONE, Vec::new());
+        let units = units.into_iter().map(|(root, states)| (root, states, Vec::new()));
+        for (root, unit, entries) in units.chain([(None, Vec::new(), entries)]) {
+            let mut split = self.park(tag, unit, entries);
+            newest = newest.max(split.newest);
+            ack.refused = ack.refused.saturating_add(split.refused);
+            ack.parked = ack.parked.saturating_add(split.outside);
+            ack.ahead = ack.ahead.max(split.ahead);
+            parts.push(Part { root, length: split.states.len(), parked: split.parked });
+            states.append(&mut split.states);
+            due.append(&mut split.entries);
         }
-        let applied = self.replica.apply(tag, split.states, split.entries);
+        if !newest.is_none() {
+            self.replica.register(newest);
+        }
+        let applied = self.replica.apply(tag, &states, due);
         self.applied = true;
         for (slot, refusal) in &applied.refused {
             tracing::debug!(?slot, %refusal, "fragment refused");
         }
-        let refused = split.refused.saturating_add(count(applied.refused.len() as u64));
+        self.keep_to_pass_on(tag, parts, states, &applied.fates);
+        ack.refused = ack.refused.saturating_add(count(applied.refused.len() as u64));
+        ack.superseded = count(applied.superseded);
+        if ack.parked > 0 {
+            ack.ahead = ack.ahead.saturating_add(self.config.lead.as_nanos().unsigned_abs());
+        }
         let stats = self.stats(tag);
-        stats.parked += u64::from(split.outside);
-        stats.refused += u64::from(refused);
+        stats.parked += u64::from(ack.parked);
+        stats.refused += u64::from(ack.refused);
         stats.superseded += applied.superseded;
-        let lead = self.config.lead.as_nanos().unsigned_abs();
-        Ack {
-            position: 0,
-            parked: split.outside,
-            ahead: if split.outside > 0 { split.ahead.saturating_add(lead) } else { 0 },
-            refused,
-            superseded: count(applied.superseded),
-            inert: 0,
+        ack
+    }
+
+    /// Keeps the units that changed anything here. What this replica refused is not its to pass on.
+    fn keep_to_pass_on(
+        &mut self,
+        link: LinkTag,
+        parts: Vec<Part>,
+        states: Vec<(SlotId, SlotState)>,
+        fates: &[Fate],
+    ) {
+        // What an empty node is given is news to nobody else.
+        let fresh = self.links.get(&link).filter(|link| !link.inc.complete);
+        let fresh =
+            fresh.and_then(|link| link.greeting.as_ref()).is_some_and(|greeting| greeting.hello.empty);
+        let (mut states, mut fates) = (states.into_iter(), fates.iter());
+        for Part { root, length, parked } in parts {
+            let fates: Vec<Fate> = fates.by_ref().take(length).copied().collect();
+            let mut unit: Vec<(SlotId, SlotState)> = states.by_ref().take(length).collect();
+            let overtook = fates.contains(&Fate::Overtook);
+            let news = overtook || fates.contains(&Fate::Changed) || !parked.is_empty();
+            if !news || (root.is_none() && fresh) {
+                continue;
+            }
+            let mut kept = fates.iter().map(|fate| {
+                !matches!(fate, Fate::Refused(_))
+                    && (*fate != Fate::Superseded || !active(Fault::TornByForwarding))
+            });
+            unit.retain(|_| kept.next().unwrap_or(true));
+            unit.extend(parked);
+            self.passing.push(Unit { link, root, states: unit, overtook });
         }
     }
 
@@ -247,7 +291,12 @@ impl<R: Replica> Sync<R> {
     pub(crate) fn apply_due(&mut self) {
         let limit = self.session_wall().saturating_add(self.config.lead);
         for (tag, (states, entries)) in self.parking.due(limit) {
-            self.apply(tag, states, entries);
+            let mut units = Units::new();
+            for (slot, state) in states {
+                let author = state.newest().writer;
+                units.entry(Some(author)).or_default().push((slot, state));
+            }
+            self.apply(tag, units, entries);
         }
     }
 

@@ -11,9 +11,8 @@
 use crate::Sync;
 use crate::codec;
 use crate::link::Mode;
-use crate::pump::stamps_in;
 use coeval_faults::{Fault, active};
-use coeval_merge::{Digest, LinkTag, Replica, SlotId, SlotKey, SlotState, SlotSummary, replica::bucket_of};
+use coeval_merge::{Digest, LinkTag, Replica, SlotId, SlotKey, SlotSummary, replica::bucket_of};
 use coeval_time::{EditId, MonoTime, Stamp, WallDuration};
 use coeval_value::{EntityId, SIM_ENTITY};
 use coeval_wire::Frame;
@@ -285,26 +284,27 @@ impl<R: Replica> Sync<R> {
         let Some(Answer { urgent, began, mut found, .. }) = link.repair.answers.remove(&round) else {
             return;
         };
-        let mut chosen: BTreeSet<(Side, u32)> = BTreeSet::new();
+        let mut due: BTreeSet<(Side, u32)> = BTreeSet::new();
         for (cell, (stamps, rounds)) in &mut found {
             let before = link.repair.suspects.get(cell).filter(|(then, _)| then == stamps);
             *rounds = before.map_or(0, |(_, rounds)| rounds + 1);
             // What was sent and still differs is parked or refused there: less and less often.
             if urgent || rounds.is_power_of_two() {
-                chosen.insert(*cell);
+                due.insert(*cell);
             }
         }
-        with_mates(&found, &mut chosen);
+        // All that differs, or a batch of which a part was noticed a round earlier would be torn.
+        let all = !due.is_empty() && !active(Fault::TornByRepair);
         let (mut give, mut want) = (Vec::new(), Vec::new());
-        for (side, number) in chosen {
+        for (side, number) in found.keys().filter(|cell| all || due.contains(cell)) {
             match side {
-                Side::Here => give.push(SlotId(number)),
-                Side::There => want.push(number),
+                Side::Here => give.push(SlotId(*number)),
+                Side::There => want.push(*number),
             }
         }
         link.repair.suspects = found;
         link.out.completes |= urgent;
-        self.with_fresh_mates(&mut give, began);
+        self.with_later(&mut give, began);
         let Some(link) = self.links.get_mut(&tag) else { return };
         let count = give.len() as u64;
         link.out.note(give);
@@ -339,33 +339,11 @@ impl<R: Replica> Sync<R> {
         }
     }
 
-    /// Adds what was drained since position `began` in one batch with what is about to be sent: it came too late to be
-    /// compared in this round, and the batch must not be torn.
-    fn with_fresh_mates(&self, slots: &mut Vec<SlotId>, began: u64) {
-        if slots.is_empty() || self.replica.position() == began || active(Fault::TornByRepair) {
-            return;
-        }
-        let mut rest: Vec<(SlotId, SlotState)> = Vec::new();
-        let mut from = Some(SlotId(0));
-        while let Some(next) = from {
-            let page = self.replica.scan(next, began, self.config.page);
-            rest.extend(page.states);
-            from = page.next;
-        }
-        let mut states: Vec<SlotState> = slots.iter().filter_map(|slot| self.replica.read(*slot)).collect();
-        let known: BTreeSet<SlotId> = slots.iter().copied().collect();
-        rest.retain(|(slot, _)| !known.contains(slot));
-        let mut of: BTreeSet<Stamp> = BTreeSet::new();
-        while !states.is_empty() {
-            of.extend(states.drain(..).flat_map(|state| stamps_in(&state)));
-            rest.retain(|(slot, state)| {
-                let mate = stamps_in(state).any(|stamp| of.contains(&stamp));
-                if mate {
-                    slots.push(*slot);
-                    states.push(state.clone());
-                }
-                !mate
-            });
+    /// Adds what was drained since position `began` to what is about to be sent: it came too late to be compared in this
+    /// round, and what was compared may share a batch with it.
+    fn with_later(&self, slots: &mut Vec<SlotId>, began: u64) {
+        if !slots.is_empty() && self.replica.position() != began && !active(Fault::TornByRepair) {
+            slots.extend(self.slots_since(began));
         }
     }
 
@@ -377,7 +355,7 @@ impl<R: Replica> Sync<R> {
         slots.iter().for_each(|slot| link.out.defined.remove(*slot));
         // Rounds end in the order they began: this frame belongs to the first, or to none.
         let began = link.repair.began.first_key_value().map_or(link.repair.latest, |(_, began)| *began);
-        self.with_fresh_mates(&mut slots, began);
+        self.with_later(&mut slots, began);
         let Some(link) = self.links.get_mut(&tag) else { return };
         let count = slots.len() + want.entries.len();
         link.out.note(slots);
@@ -399,25 +377,6 @@ impl<R: Replica> Sync<R> {
         if link.repair.answering.take_if(|answering| *answering == round).is_some() {
             self.complete(tag);
         }
-    }
-}
-
-/// Adds what differs and was written in one batch with what is chosen: that a part of a batch was noticed a round
-/// earlier must not tear it.
-fn with_mates(found: &Suspects, chosen: &mut BTreeSet<(Side, u32)>) {
-    let mut stamps: BTreeSet<Stamp> = BTreeSet::new();
-    if active(Fault::TornByRepair) {
-        return;
-    }
-    let mut fresh: Vec<(Side, u32)> = chosen.iter().copied().collect();
-    while !fresh.is_empty() && chosen.len() < found.len() {
-        let more = fresh.iter().filter_map(|cell| found.get(cell)).flat_map(|(stamps, _)| *stamps);
-        stamps.extend(more.filter(|stamp| !stamp.is_none()));
-        let mate = |(cell, (theirs, _)): (&(Side, u32), &([Stamp; 3], u32))| {
-            (!chosen.contains(cell) && theirs.iter().any(|stamp| stamps.contains(stamp))).then_some(*cell)
-        };
-        fresh = found.iter().filter_map(mate).collect();
-        chosen.extend(&fresh);
     }
 }
 

@@ -93,7 +93,7 @@ impl Replay {
             replica.enter(world, states, entries);
             return;
         }
-        let applied = replica.apply(LOG_LINK, states, entries);
+        let applied = replica.apply(LOG_LINK, &states, entries);
         self.refused += applied.refused.len() as u64;
     }
 }

@@ -8,9 +8,10 @@
 //! told to the sender.
 use crate::Sync;
 use crate::codec;
-use crate::link::{Link, Mode};
+use crate::link::{Link, Mode, NOWHERE};
 use crate::notice::Notice;
-use crate::receive::empty_ack;
+use crate::pump::Unit;
+use crate::receive::{Units, empty_ack};
 use crate::repair::Repair;
 use coeval_merge::{Content, Entry, EntryBody, LinkTag, Refusal, Replica, SlotId, SlotState, World};
 use coeval_time::StampError;
@@ -73,10 +74,11 @@ impl Link {
         records.retain(is_record);
         self.inc.states.clear();
         self.inc.asked.clear();
-        (self.inc.staged_bytes, self.inc.refused, self.inc.reached) = (0, 0, 0);
+        (self.inc.staged_bytes, self.inc.reached) = (0, 0);
         self.inc.complete = false;
         self.out.mode = Mode::Greeting;
         self.out.dirty.clear();
+        self.out.held.clear();
         self.out.entries.clear();
         self.out.after.clear();
         (self.out.caught_up, self.out.completes, self.out.past) = (false, false, None);
@@ -118,8 +120,8 @@ impl<R: Replica> Sync<R> {
     fn go(&mut self, world: World, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) {
         let Some(entered) = self.replica.enter(world, states, entries) else { return };
         self.cursors.clear();
-        self.extra.states.clear();
-        self.extra.entries.retain(|(_, entry)| is_record(entry));
+        self.passing.clear();
+        self.parked_entries.retain(|(_, entry)| is_record(entry));
         self.following.fetching = None;
         for tag in self.tags() {
             self.part(tag);
@@ -132,7 +134,7 @@ impl<R: Replica> Sync<R> {
 
     fn part(&mut self, tag: LinkTag) {
         let records = self.links.get_mut(&tag).map(Link::part).unwrap_or_default();
-        self.apply(tag, Vec::new(), records);
+        self.apply(tag, Units::new(), records);
     }
 
     /// Says hello again on every link where it was said before.
@@ -252,7 +254,7 @@ impl<R: Replica> Sync<R> {
             Frame::Entries(entries) => {
                 let mut entries = codec::decode_entries(&entries.entries)?;
                 entries.retain(is_record);
-                self.apply(tag, Vec::new(), entries);
+                self.apply(tag, Units::new(), entries);
                 Ok(())
             }
             Frame::Mark(mark) => {
@@ -270,15 +272,20 @@ impl<R: Replica> Sync<R> {
         let Some(Fetching { world, .. }) = self.following.fetching.take() else { return };
         let Some(link) = self.links.get_mut(&tag) else { return };
         link.inc.staged_bytes = 0;
-        let refused = std::mem::take(&mut link.inc.refused);
-        let (states, entries) = (std::mem::take(&mut link.inc.states), std::mem::take(&mut link.inc.entries));
+        let (units, entries) = (std::mem::take(&mut link.inc.states), std::mem::take(&mut link.inc.entries));
+        let mut states: Vec<(SlotId, SlotState)> = units.into_values().flatten().collect();
+        let whole = states.len();
+        states.retain(|(slot, _)| *slot != NOWHERE);
+        let refused = u32::try_from(whole - states.len()).unwrap_or(u32::MAX);
         self.pump();
         self.parking.forget_world();
         let split = self.park(tag, states, entries);
-        let parked = std::mem::take(&mut self.extra);
+        let parked = std::mem::take(&mut self.parked_entries);
         self.go(world, split.states, split.entries);
-        self.extra.states.extend(parked.states);
-        self.extra.entries.extend(parked.entries);
+        if !split.parked.is_empty() {
+            self.passing.push(Unit { link: tag, root: None, states: split.parked, overtook: false });
+        }
+        self.parked_entries.extend(parked);
         self.stats(tag).refused += u64::from(refused);
         let ack = Ack { position: mark.position, refused, parked: split.outside, ..empty_ack() };
         self.send(tag, &ack.into());

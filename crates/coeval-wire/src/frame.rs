@@ -242,6 +242,9 @@ pub struct Define {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {
+    /// Whose changes these are: they travel the tree of shortest paths from this node, and who passes them on passes on
+    /// all of them or none. `None`: what the receiver has missed, whoever wrote it.
+    pub root: Option<Incarnation>,
     /// Numbers and states, packed by [`body`](crate::body).
     pub states: Bytes,
 }

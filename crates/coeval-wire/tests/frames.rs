@@ -41,7 +41,7 @@ fn all() -> Vec<Frame> {
         }
         .into(),
         Define { keys: blob.clone() }.into(),
-        Delta { states: blob.clone() }.into(),
+        Delta { root: Some(Incarnation(7)), states: blob.clone() }.into(),
         Entries { entries: Bytes::new() }.into(),
         Mark { position: 1 << 40, caught_up: true }.into(),
         Ack { position: 3, parked: 1, ahead: 5_000_000_000, refused: 2, superseded: u32::MAX, inert: 7 }
@@ -134,7 +134,7 @@ fn lengths_that_are_claimed_but_not_there_are_refused() {
 #[test]
 fn too_long_frames_are_not_written() {
     let states = Bytes::from(vec![0; MAX_FRAME]);
-    assert!(matches!(Frame::from(Delta { states }).encode(), Err(FrameError::TooLong(_))));
+    assert!(matches!(Frame::from(Delta { root: None, states }).encode(), Err(FrameError::TooLong(_))));
 }
 
 proptest! {

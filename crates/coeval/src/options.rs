@@ -481,8 +481,7 @@ mod tests {
                 let key = clone.key(change.slot).unwrap();
                 (shared.store.resolve(&key).unwrap(), change.state.clone())
             });
-            let states = states.collect();
-            let applied = shared.store.apply(LinkTag(9), states, Vec::new());
+            let applied = shared.store.apply(LinkTag(9), &states.collect::<Vec<_>>(), Vec::new());
             assert!(applied.refused.is_empty(), "{:?}", applied.refused);
         }
         peer.digest();

@@ -44,7 +44,7 @@ impl Replica for PlainReplica {
     }
 
     /// An entry that is known, inconsistent, or beyond the limit counts as superseded.
-    fn apply(&self, link: LinkTag, states: Vec<(SlotId, SlotState)>, entries: Vec<Entry>) -> Applied {
+    fn apply(&self, link: LinkTag, states: &[(SlotId, SlotState)], entries: Vec<Entry>) -> Applied {
         self.inner().apply(link, states, entries)
     }
 
@@ -103,7 +103,9 @@ impl Replica for PlainReplica {
             let key = SlotKey { entity, path };
             inner.index.get(&key).map(|&slot| (slot, key))
         };
-        let life = (slot(None), body.life.created, body.life.deleted, Stamp::NONE);
+        // Of a deleted entity only the tombstone counts.
+        let created = if body.life.deleted.is_none() { body.life.created } else { Stamp::NONE };
+        let life = (slot(None), created, body.life.deleted, Stamp::NONE);
         let nodes = body.tree.canonical().map(|(path, state)| {
             let leaf = state.leaf.as_ref().map_or(Stamp::NONE, |l| l.stamp);
             (slot(Some(path)), leaf, state.floor, state.kind)

@@ -47,7 +47,7 @@ impl Inner {
         for (slot, state) in &states {
             self.clock = self.clock.max(state.newest());
             // What is refused would have been refused as a delta too.
-            let _ = self.join(*slot, state, Origin::Local);
+            let _ = self.join(*slot, state, false);
         }
         for entry in entries {
             self.clock = self.clock.max(entry.id.stamp);

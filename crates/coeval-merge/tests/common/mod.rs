@@ -199,8 +199,8 @@ pub fn drain(replica: &PlainReplica) -> Parcel {
 }
 
 pub fn deliver(to: &PlainReplica, link: u64, parcel: &[(SlotKey, SlotState)]) {
-    let states = parcel.iter().map(|(k, s)| (to.resolve(k).unwrap(), s.clone())).collect();
-    let applied = to.apply(LinkTag(link), states, Vec::new());
+    let states: Vec<_> = parcel.iter().map(|(k, s)| (to.resolve(k).unwrap(), s.clone())).collect();
+    let applied = to.apply(LinkTag(link), &states, Vec::new());
     assert_eq!(applied.refused, Vec::new(), "a drained fragment is in normal form");
 }
 

@@ -43,7 +43,7 @@ fn replica(states: &[(SlotKey, SlotState)]) -> PlainReplica {
     let replica = PlainReplica::new(Incarnation(2));
     for (key, state) in states {
         if let Ok(slot) = replica.resolve(key) {
-            replica.apply(LinkTag(1), vec![(slot, state.clone())], Vec::new());
+            replica.apply(LinkTag(1), &[(slot, state.clone())], Vec::new());
         }
     }
     replica.drain();

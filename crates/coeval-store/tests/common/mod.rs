@@ -82,9 +82,10 @@ impl Peer {
 pub(crate) fn deliver(from: &Store, drained: &Drained, to: &Store) -> u64 {
     let states = drained.changes.iter().map(|change| (change.slot, change.state.clone()));
     let states: Vec<_> = states.map(|(slot, state)| (from.key(slot).expect("own slot"), state)).collect();
-    let states = states.into_iter().map(|(key, state)| (to.resolve(&key).expect("room"), state)).collect();
+    let states: Vec<_> =
+        states.into_iter().map(|(key, state)| (to.resolve(&key).expect("room"), state)).collect();
     let entries = drained.entries.iter().map(|(_, entry)| entry.clone()).collect();
-    let applied = to.apply(LinkTag(from.incarnation().0), states, entries);
+    let applied = to.apply(LinkTag(from.incarnation().0), &states, entries);
     assert!(applied.refused.is_empty(), "{:?}", applied.refused);
     applied.changed
 }

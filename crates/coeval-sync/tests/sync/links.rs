@@ -370,7 +370,7 @@ fn garbled_frames_never_panic_and_change_nothing_silently() {
         let digest = world.programs[0].replica.digest();
         let bytes = blob(&mut world.rng);
         let frame: Frame = match seed % 6 {
-            0 => Delta { states: bytes }.into(),
+            0 => Delta { root: None, states: bytes }.into(),
             1 => Entries { entries: bytes }.into(),
             2 => Summary { round: 1, entities: vec![entity(1)], keys: bytes, stamps: Vec::new(), last: true }
                 .into(),

@@ -580,7 +580,7 @@ impl World {
             *world == newest || matches!(entry.body, EntryBody::Record { .. })
         };
         let entries = self.entries.iter().filter(|(world, entry)| counts(world, entry));
-        oracle.apply(LinkTag(0), Vec::new(), entries.map(|(_, entry)| entry.clone()).collect());
+        oracle.apply(LinkTag(0), &[], entries.map(|(_, entry)| entry.clone()).collect());
         oracle.drain();
         for (n, program) in self.programs.iter().enumerate().filter(|(_, p)| p.up) {
             program.replica.drain();
