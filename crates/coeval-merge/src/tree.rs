@@ -67,10 +67,9 @@ pub struct JoinReport {
     pub changed: bool,
     /// The fragment's leaf lost to something newer: a write, a clear, a child, or the entity's deletion.
     pub superseded: bool,
-    /// Nodes whose stored state or visibility changed, in path order: to be marked dirty. A node other than the one
-    /// joined carries more than the fragment did (a folded kind), so it counts as written *here*: its new state
-    /// must go to every link, the one the fragment came by included. A node whose state
-    /// [is empty](NodeState::is_empty) need not be sent.
+    /// Nodes whose stored state or visibility changed, in path order: to be marked dirty. Whoever joins the same
+    /// fragment folds it into other nodes in the same way. A node whose state [is empty](NodeState::is_empty) need not be
+    /// sent.
     pub touched: Vec<Path>,
 }
 

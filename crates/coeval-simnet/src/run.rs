@@ -13,6 +13,8 @@ use rand_chacha::ChaCha8Rng;
 
 /// How often whoever runs the programs looks after them, ns of virtual time.
 const TEND: u64 = 500_000_000;
+/// How many quarters of a second a link that came up late has to acknowledge everything.
+const FLUSHES: usize = 12;
 /// How long equal replicas are listened to.
 const QUIET: WallDuration = WallDuration::from_secs(4);
 /// What the rounds of a repair may take on top of two digest periods, with ways of up to 75 ms.
@@ -158,6 +160,11 @@ impl Run {
             if duplication.is_some_and(|factor| factor > DUPLICATION_LIMIT) {
                 let detail = format!("{duplication:?} copies for each that was needed");
                 violations.push(Violation { check: Check::UpdatesArriveOnce, node: None, detail });
+            }
+        }
+        for _ in 0..FLUSHES {
+            if !finals::is_flushed(&self.mesh) {
+                self.mesh.run_for(WallDuration::from_millis(250));
             }
         }
         self.mesh.look();

@@ -82,6 +82,8 @@ pub(crate) struct Outgoing {
     /// Marks sent, and marks acknowledged. Two marks may name one position: what repair sends again has no newer one.
     pub(crate) marks: u64,
     pub(crate) marks_acked: u64,
+    /// The peer refused something, and was not found equal since: what it acknowledges it may not hold.
+    pub(crate) refused: bool,
     /// The next conflated delta completes what was held here when the link came up.
     pub(crate) completes: bool,
     /// The number of the mark up to which all that was held here when the link came up was sent; `None`: not yet.
@@ -152,6 +154,7 @@ impl Link {
                 caught_up: false,
                 marks: 0,
                 marks_acked: 0,
+                refused: false,
                 completes: false,
                 past: None,
             },
@@ -190,6 +193,11 @@ impl Outgoing {
         (before + states.len() - held.len()) as u64
     }
 
+    /// How many slots wait until the peer has room.
+    pub(crate) fn waiting(&self) -> usize {
+        self.dirty.len() + self.held.values().map(BTreeMap::len).sum::<usize>()
+    }
+
     /// Leaves the fast path until the next conflated delta.
     pub(crate) fn fall_behind(&mut self) {
         if self.mode == Mode::Live {
@@ -200,7 +208,7 @@ impl Outgoing {
     /// Whether all up to `position` was acknowledged, `now` being the last drained position.
     pub(crate) fn has_acked(&self, position: u64, now: u64) -> bool {
         let idle = self.mode == Mode::Live && self.marks_acked >= self.marks && position <= now;
-        let past = self.past.is_some_and(|mark| self.marks_acked >= mark);
+        let past = self.past.is_some_and(|mark| self.marks_acked >= mark) && !self.refused;
         (past || active(Fault::FlushBeforeRepair)) && (self.acked >= position || idle)
     }
 }

@@ -4,7 +4,7 @@
 //! has come. A node state is a join of writes; each of its parts is judged by its own stamp.
 use coeval_faults::{Fault, active};
 use coeval_merge::{Entry, EntryBody, Life, LinkTag, NodeState, SlotId, SlotState};
-use coeval_time::{Incarnation, Stamp, WallTime};
+use coeval_time::{Incarnation, MonoTime, Stamp, WallTime};
 use std::collections::BTreeMap;
 
 /// Stamps from here on are refused: the hybrid clock could not go on above them.
@@ -31,8 +31,14 @@ pub(crate) struct Split {
     pub(crate) newest: Stamp,
 }
 
-/// States and entries.
-pub(crate) type Fragments = (Vec<(SlotId, SlotState)>, Vec<Entry>);
+/// Fragments that came by one link and are due.
+#[derive(Default)]
+pub(crate) struct Due {
+    pub(crate) states: Vec<(SlotId, SlotState)>,
+    pub(crate) entries: Vec<Entry>,
+    /// When the first of them was parked.
+    pub(crate) since: Option<MonoTime>,
+}
 
 #[derive(Clone)]
 enum Parked {
@@ -43,7 +49,7 @@ enum Parked {
 /// The fragments kept outside.
 #[derive(Default)]
 pub(crate) struct Parking {
-    waiting: BTreeMap<(Stamp, u64), (LinkTag, Parked)>,
+    waiting: BTreeMap<(Stamp, u64), (LinkTag, MonoTime, Parked)>,
     by_author: BTreeMap<Incarnation, usize>,
 }
 
@@ -86,7 +92,9 @@ impl Parking {
         entries: Vec<Entry>,
         limit: WallTime,
         per_author: usize,
+        now: MonoTime,
     ) -> Split {
+        let from = (link, now);
         let mut out = Split::default();
         let near = |stamp: Stamp| active(Fault::FarFutureAdopted) || stamp.hlc <= limit.as_nanos();
         for (slot, state) in states {
@@ -102,7 +110,7 @@ impl Parking {
             }
             if let Some(state) = later.filter(|_| !active(Fault::ParkedByArrival)) {
                 let key = (newest(&state), u64::from(slot.0) << 1);
-                if self.keep(key, link, Parked::State(slot, state.clone()), per_author, limit, &mut out) {
+                if self.keep(key, from, Parked::State(slot, state.clone()), per_author, limit, &mut out) {
                     out.parked.push((slot, state));
                 }
             }
@@ -113,7 +121,7 @@ impl Parking {
                 out.entries.push(entry);
             } else if !active(Fault::ParkedByArrival) {
                 let key = (entry.id.stamp, u64::from(entry.id.index) << 1 | 1);
-                if self.keep(key, link, Parked::Entry(entry.clone()), per_author, limit, &mut out) {
+                if self.keep(key, from, Parked::Entry(entry.clone()), per_author, limit, &mut out) {
                     out.parked_entries.push(entry);
                 }
             }
@@ -125,7 +133,7 @@ impl Parking {
     fn keep(
         &mut self,
         key: (Stamp, u64),
-        link: LinkTag,
+        (link, now): (LinkTag, MonoTime),
         what: Parked,
         per_author: usize,
         limit: WallTime,
@@ -142,20 +150,20 @@ impl Parking {
         out.ahead = out.ahead.max(stamp.hlc - limit.as_nanos());
         if !known {
             *count += 1;
-            self.waiting.insert(key, (link, what));
+            self.waiting.insert(key, (link, now, what));
         }
         !known
     }
 
     /// Takes what is due at `limit`, by the link it came by.
-    pub(crate) fn due(&mut self, limit: WallTime) -> BTreeMap<LinkTag, Fragments> {
-        let mut out: BTreeMap<LinkTag, Fragments> = BTreeMap::new();
+    pub(crate) fn due(&mut self, limit: WallTime) -> BTreeMap<LinkTag, Due> {
+        let mut out: BTreeMap<LinkTag, Due> = BTreeMap::new();
         while let Some(first) = self.waiting.first_entry() {
             let stamp = first.key().0;
             if stamp.hlc > limit.as_nanos() {
                 break;
             }
-            let (link, what) = first.remove();
+            let (link, at, what) = first.remove();
             if let Some(count) = self.by_author.get_mut(&stamp.writer) {
                 *count -= 1;
                 if *count == 0 {
@@ -163,9 +171,10 @@ impl Parking {
                 }
             }
             let due = out.entry(link).or_default();
+            due.since = Some(due.since.map_or(at, |since| since.min(at)));
             match what {
-                Parked::State(slot, state) => due.0.push((slot, state)),
-                Parked::Entry(entry) => due.1.push(entry),
+                Parked::State(slot, state) => due.states.push((slot, state)),
+                Parked::Entry(entry) => due.entries.push(entry),
             }
         }
         out
@@ -174,7 +183,7 @@ impl Parking {
     /// Forgets what belongs to a world: all but records.
     pub(crate) fn forget_world(&mut self) {
         let is_record = |parked: &Parked| matches!(parked, Parked::Entry(entry) if matches!(entry.body, EntryBody::Record { .. }));
-        self.waiting.retain(|_, (_, parked)| is_record(parked));
+        self.waiting.retain(|_, (_, _, parked)| is_record(parked));
         self.by_author.clear();
         for (stamp, _) in self.waiting.keys() {
             *self.by_author.entry(stamp.writer).or_default() += 1;

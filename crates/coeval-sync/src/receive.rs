@@ -167,10 +167,35 @@ impl<R: Replica> Sync<R> {
     pub(crate) fn on_mark(&mut self, tag: LinkTag, mark: &Mark) {
         let ack = self.apply_staged(tag);
         self.reached(tag, mark.position);
+        let fresh = mark.caught_up && self.is_given_all(tag);
         if mark.caught_up {
             self.complete(tag);
         }
         self.send(tag, &Ack { position: mark.position, ..ack }.into());
+        if fresh {
+            self.compare_others(tag);
+        }
+    }
+
+    /// Whether what comes over a link is what an empty node is given when it joins.
+    fn is_given_all(&self, tag: LinkTag) -> bool {
+        let link = self.links.get(&tag).filter(|link| !link.inc.complete);
+        link.and_then(|link| link.greeting.as_ref()).is_some_and(|greeting| greeting.hello.empty)
+    }
+
+    /// A node that was empty holds a world now. It is not passed on, for who has no link to where it came from holds it
+    /// all the same, unless only this node links the two: that is found out at once.
+    fn compare_others(&mut self, source: LinkTag) {
+        self.pump();
+        let Some(from) = self.links.get(&source).map(|link| link.peer.node) else { return };
+        for tag in self.tags() {
+            let graph = self.members.graph();
+            let idle = |link: &Link| link.out.mode == Mode::Live && !link.repair.is_urgent();
+            let apart = |link: &Link| tag != source && !graph.linked(link.peer.node, from);
+            if self.links.get(&tag).is_some_and(|link| idle(link) && apart(link)) {
+                self.narrow(tag, true);
+            }
+        }
     }
 
     /// All that the peer drained up to `position` has come, if what it held before has.
@@ -210,7 +235,8 @@ impl<R: Replica> Sync<R> {
         entries: Vec<Entry>,
     ) -> Split {
         let limit = self.session_wall().saturating_add(self.config.lead);
-        let mut split = self.parking.split(tag, states, entries, limit, self.config.parked_per_author);
+        let mut split =
+            self.parking.split(tag, states, entries, limit, self.config.parked_per_author, self.now);
         let remote = |stamp: Stamp| Origin::Remote { link: tag, author: stamp.writer };
         self.parked_entries.extend(split.parked_entries.drain(..).map(|e| (remote(e.id.stamp), e)));
         split
@@ -264,10 +290,7 @@ impl<R: Replica> Sync<R> {
         states: Vec<(SlotId, SlotState)>,
         fates: &[Fate],
     ) {
-        // What an empty node is given is news to nobody else.
-        let fresh = self.links.get(&link).filter(|link| !link.inc.complete);
-        let fresh =
-            fresh.and_then(|link| link.greeting.as_ref()).is_some_and(|greeting| greeting.hello.empty);
+        let fresh = self.is_given_all(link);
         let (mut states, mut fates) = (states.into_iter(), fates.iter());
         for Part { root, length, parked } in parts {
             let fates: Vec<Fate> = fates.by_ref().take(length).copied().collect();
@@ -290,13 +313,18 @@ impl<R: Replica> Sync<R> {
     /// Applies parked fragments that have become due.
     pub(crate) fn apply_due(&mut self) {
         let limit = self.session_wall().saturating_add(self.config.lead);
-        for (tag, (states, entries)) in self.parking.due(limit) {
+        for (tag, due) in self.parking.due(limit) {
             let mut units = Units::new();
-            for (slot, state) in states {
+            for (slot, state) in due.states {
                 let author = state.newest().writer;
                 units.entry(Some(author)).or_default().push((slot, state));
             }
-            self.apply(tag, units, entries);
+            let passing = self.passing.len();
+            self.apply(tag, units, due.entries);
+            // It was passed on when it was parked, to all links that were there.
+            if self.links.values().all(|link| due.since.is_some_and(|since| link.up_at < since)) {
+                self.passing.truncate(passing);
+            }
         }
     }
 
@@ -307,7 +335,10 @@ impl<R: Replica> Sync<R> {
         stats.refused_there += u64::from(ack.refused);
         stats.inert_there += u64::from(ack.inert);
         let Some(link) = self.links.get_mut(&tag) else { return };
-        link.out.acked = link.out.acked.max(ack.position.min(link.out.marked));
+        link.out.refused |= ack.refused > 0;
+        if !link.out.refused {
+            link.out.acked = link.out.acked.max(ack.position.min(link.out.marked));
+        }
         link.out.marks_acked = link.out.marks.min(link.out.marks_acked + 1);
         if ack.parked > 0 {
             let node = link.peer.node;

@@ -75,6 +75,11 @@ struct Answer {
 }
 
 impl Repair {
+    /// Whether an urgent round is under way that this side started.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.started.is_some()
+    }
+
     /// How many slots of the peer's are kept.
     fn pending_count(&self) -> usize {
         self.answers.values().map(|answer| answer.pending_count).sum()
@@ -123,6 +128,9 @@ impl<R: Replica> Sync<R> {
             link.repair.started = None;
             // The peer holds what is held here, however the round that was to see to it ends.
             link.out.past.get_or_insert(0);
+            if std::mem::take(&mut link.out.refused) {
+                link.out.acked = link.out.acked.max(self.replica.position());
+            }
             self.complete(tag);
             return;
         }

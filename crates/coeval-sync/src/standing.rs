@@ -16,6 +16,7 @@ impl<R: Replica> Sync<R> {
     pub fn acked_by_any(&self) -> u64 {
         self.links.values().map(|link| link.out.acked).max().unwrap_or(0)
     }
+
     /// Whether this replica holds all that the peers held when their links came up. False without a greeted link.
     pub fn caught_up(&self) -> bool {
         let mut greeted = self.links.values().filter(|link| link.inc.greeted).peekable();
@@ -27,7 +28,8 @@ impl<R: Replica> Sync<R> {
         self.replica.position()
     }
 
-    /// Of each linked node: whether it has applied, parked or refused everything up to `target`.
+    /// Of each linked node: whether it has applied or parked everything up to `target`. One that refused something has not,
+    /// until it holds it all the same.
     pub fn flushed(&self, target: u64) -> BTreeMap<NodeId, bool> {
         let now = self.replica.position();
         self.links.values().map(|link| (link.peer.node, link.out.has_acked(target, now))).collect()
@@ -73,7 +75,7 @@ impl<R: Replica> Sync<R> {
             state,
             observer,
             rtt: link.and_then(|link| link.ping.rtt()),
-            waiting: link.map_or(0, |link| link.out.dirty.len()),
+            waiting: link.map_or(0, |link| link.out.waiting()),
             in_flight: link.map_or(0, |link| link.out.in_flight),
             acked: link.map_or(0, |link| link.out.acked),
             stats: self.stats.get(&node).copied().unwrap_or_default(),
