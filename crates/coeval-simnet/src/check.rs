@@ -8,6 +8,7 @@
 //! | `BatchesAreWhole` | anytime | Snapshots, rounds of a watch and receivers hold all or none of a batch. |
 //! | `SnapshotsKeep` | anytime | A snapshot that is held across writes shows what it showed. |
 //! | `WatchesTellAll` | anytime | A watch tells that only those come that were not there, and only those change or go that were; at rest it has told all that is there. |
+//! | `AcknowledgedIsThere` | anytime | What a peer acknowledged is in its replica, or something newer. |
 //! | `HybridClockGoesOn` | anytime | Each stamp of a node is above all it issued before. |
 //! | `StampsAreUnique` | anytime | No stamp and no incarnation is used twice. |
 //! | `ParkedDoesNotDrag` | anytime | What is too far ahead pulls no other node's stamps along. |
@@ -73,6 +74,7 @@ checks! {
     BatchesAreWhole Anytime "Snapshots, rounds of a watch and receivers hold all or none of a batch.";
     SnapshotsKeep Anytime "A snapshot that is held across writes shows what it showed.";
     WatchesTellAll Anytime "A watch tells that only those come that were not there, and only those change or go that were; at rest it has told all that is there.";
+    AcknowledgedIsThere Anytime "What a peer acknowledged is in its replica, or something newer.";
     HybridClockGoesOn Anytime "Each stamp of a node is above all it issued before.";
     StampsAreUnique Anytime "No stamp and no incarnation is used twice.";
     ParkedDoesNotDrag Anytime "What is too far ahead pulls no other node's stamps along.";

@@ -11,11 +11,14 @@
 //! | [`scenario`] | [`Scenario`](scenario::Scenario): all that is done to a mesh, made from one seed, as [`Action`](scenario::Action)s |
 //! | [`check`] | [`Check`](check::Check): **the table of invariants** |
 //! | [`mutants`] | **the table of faults** that are put in on purpose, with the seed and the check that find each |
+//! | `promises` | what holds at any time between two replicas |
+//! | `bystander` | a thread that runs in the middle of what a store does |
 //! | [`witness`] | what a reader of one replica finds at any time |
 //! | [`finals`] | what must hold at rest |
 //! | [`run`] | [`run`](run::run): one seed from its first link to its verdict |
 //! | [`shrink`] | a failing scenario made small |
 //! | [`driver`] | the second layer: programs under the real driver, with tokio and quinn, over a simulated UDP network |
+mod bystander;
 pub mod check;
 pub mod driver;
 pub mod finals;
@@ -24,6 +27,7 @@ pub mod mesh;
 pub mod mutants;
 pub mod net;
 pub mod program;
+mod promises;
 pub mod run;
 pub mod scenario;
 pub mod shrink;

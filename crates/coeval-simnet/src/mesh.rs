@@ -14,10 +14,10 @@ use crate::program::{Admitted, Program, SentEvent, Setup, Story};
 use crate::timepiece::VirtualTime;
 use crate::witness::Twins;
 use coeval_faults::{Fault, active};
-use coeval_merge::{SlotKey, SlotState};
+use coeval_merge::{Op, SlotKey, SlotState};
 use coeval_sync::{Config, EventNotice, LinkPeer};
 use coeval_time::{Incarnation, MonoTime, Stamp, WallDuration};
-use coeval_value::{NodeId, PeerId};
+use coeval_value::{NodeId, Path, PeerId, SIM_ENTITY, Value};
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -73,8 +73,8 @@ pub struct Mesh {
     pub parked: BTreeSet<Stamp>,
     /// By how much the OS clock of a site was set back in all, nanoseconds.
     set_back: BTreeMap<Site, i64>,
-    /// The highest stamps that the machines of ended programs remember.
-    floors: BTreeMap<Site, u64>,
+    /// The highest stamps that the machines of ended programs remember, and when they ended.
+    floors: BTreeMap<Site, (u64, MonoTime)>,
     /// States as links send them, some of each run.
     pub flown: Vec<(SlotKey, SlotState)>,
 }
@@ -158,7 +158,7 @@ impl Mesh {
             twins: self.twins.clone(),
             limits: self.plan.limits,
             late,
-            stamp_floor: self.floors.get(&site).copied().unwrap_or_default(),
+            stamp_floor: self.floors.get(&site).map(|(stamp, _)| *stamp).unwrap_or_default(),
             story: self.story.clone(),
         });
         self.tell(|| format!("site {site} opens as {}", me.node.short()));
@@ -211,12 +211,40 @@ impl Mesh {
         self.violations.extend(program.violations.iter().cloned());
         // Some machines remember how far their stamps went, as a journal does; some lose everything.
         if self.rng.random_bool(0.5) {
-            self.floors.insert(site, program.store.latest_stamp());
+            self.floors.insert(site, (program.store.latest_stamp(), self.net.now()));
         } else {
             self.floors.remove(&site);
         }
         let node = program.node();
         self.fallen.push(Fallen { node, acked, sent: program.sent, received: program.received });
+    }
+
+    /// Opens a program again. Where the machine remembers how far its stamps went, its OS clock may show a time before it
+    /// ended, and be set right only after its threads have written something.
+    pub fn reopen(&mut self, site: Site) {
+        if self.program(site).is_some() {
+            return;
+        }
+        let mut back = 0;
+        let early = self.rng.random_bool(0.2) && !self.plan.skews[site].follows;
+        if let Some((_, ended)) = self.floors.get(&site).filter(|_| early) {
+            back = self.net.now().since(*ended).as_nanos() + self.rng.random_range(0..500_000_000);
+        }
+        let skew = self.plan.skews[site];
+        self.plan.skews[site].offset = WallDuration::from_nanos(skew.offset.as_nanos() - back);
+        self.open(site);
+        self.plan.skews[site] = skew;
+        if back > 0 && self.writers().contains(&site) {
+            let path = Path::parse(&format!("opened/{site}")).expect("a path");
+            let op = Op::Set { entity: SIM_ENTITY, path, value: Value::UInt(self.operations) };
+            _ = self.write(site, vec![(op, false)], None);
+        }
+        if back > 0
+            && let Some(program) = self.program(site)
+        {
+            program.time.step(WallDuration::from_nanos(back));
+            self.net.count(FaultKind::ClockStepped);
+        }
     }
 
     /// Somebody sets the OS clock of a site. It stays set when its program opens again.

@@ -1,4 +1,5 @@
 //! One program of the session: a real store, a real engine, and what its threads and its observer have seen so far.
+use crate::bystander::{Bystander, Standing};
 use crate::check::{Check, Violation};
 use crate::timepiece::{EngineTime, START, Skew, Timepiece, VirtualTime};
 use crate::witness::{Twins, Witness};
@@ -117,6 +118,7 @@ pub struct Program {
     pub late: bool,
     /// The highest stamp of its life before, if its machine remembers it; else 0.
     pub stamp_floor: u64,
+    bystander: Standing,
     virtual_time: VirtualTime,
     rung: Arc<AtomicBool>,
     admitted: Admitted,
@@ -138,6 +140,8 @@ impl Program {
         let timepiece = Arc::new(Timepiece::new(time.clone(), skew, role));
         let rung = Arc::new(AtomicBool::new(false));
         let (now, wake) = (Arc::clone(&timepiece), Arc::clone(&rung));
+        let bystander = Bystander::default();
+        let passing = bystander.clone();
         let store = Store::new(StoreConfig {
             incarnation: me.node.incarnation,
             session: SESSION,
@@ -145,10 +149,14 @@ impl Program {
             now: Arc::new(move || now.session_now()),
             stamp_floor,
             limits,
-            wake: Box::new(move || wake.store(true, Ordering::Relaxed)),
+            wake: Box::new(move || {
+                wake.store(true, Ordering::Relaxed);
+                passing.run();
+            }),
         });
         let store = Arc::new(store.expect("a floor of zero"));
         let witness = Witness::new(twins, &store);
+        let bystander = bystander.stand(Store::clone(&store));
         let node = me.node;
         let joining = skew.follows && !hosts;
         let first_samples = if joining { u64::from(JOIN_SAMPLES) } else { 0 };
@@ -161,6 +169,7 @@ impl Program {
             store,
             sync,
             time: timepiece,
+            bystander,
             handles: Vec::new(),
             placed: BTreeMap::new(),
             unplaced: Vec::new(),
@@ -212,6 +221,12 @@ impl Program {
         self.violations.extend(found.into_iter().map(|violation| Violation { node, ..violation }));
     }
 
+    /// Another handle that its threads hold.
+    pub fn hold(&mut self, handle: Param<Value>) {
+        self.bystander.hold(handle.clone());
+        self.handles.push(handle);
+    }
+
     /// One of its threads deleted an entity.
     pub fn deleted(&mut self, entity: EntityId) {
         self.witness.deleted(entity);
@@ -251,6 +266,9 @@ impl Program {
         let position = self.store.position();
         if let Some(torn) = self.witness.received(&self.store, position) {
             self.violate(Check::BatchesAreWhole, torn);
+        }
+        if let Some(early) = self.bystander.found() {
+            self.violate(Check::WritesAfterReadsWin, early);
         }
         self.placed.extend(self.unplaced.drain(..).map(|stamp| (stamp, position)));
         while let Some(notice) = self.sync.poll_notice() {

@@ -130,7 +130,7 @@ impl Run {
             Action::Way(from, to, conditions) => mesh.net.set_way(from, to, conditions),
             Action::Crash(site) if mesh.live().len() > 1 => mesh.crash(site),
             Action::Leave(site) if mesh.live().len() > 1 => mesh.leave(site),
-            Action::Restart(site) if mesh.net.was_open(site) => mesh.open(site),
+            Action::Restart(site) if mesh.net.was_open(site) => mesh.reopen(site),
             Action::Pause(site, paused) => mesh.net.pause(site, paused),
             Action::Read(site, reads) => mesh.net.read(site, reads),
             Action::StepClock(site, by) => mesh.step_clock(site, by),

@@ -71,7 +71,8 @@ impl Workload {
                 let (entity, path) = (self.entity(&mut mesh.rng), path(&mut mesh.rng));
                 mesh.hold(site, entity, &path);
             }
-            36..47 => self.by_handle(mesh, site),
+            36..38 => self.at_once(mesh),
+            38..47 => self.by_handle(mesh, site),
             47 => self.storm(mesh, site),
             48 => self.stream(mesh, site),
             49 => self.large(mesh, site),
@@ -201,6 +202,18 @@ impl Workload {
         };
         let acts = self.twins.0.iter().map(set).collect();
         _ = mesh.write(site, acts, None);
+    }
+
+    /// Several sites write one parameter in one instant: where their clocks agree, at one reading of the hybrid clock.
+    fn at_once(&mut self, mesh: &mut Mesh) {
+        let (entity, path) = (self.entity(&mut mesh.rng), path(&mut mesh.rng));
+        for site in mesh.writers() {
+            let value = random_value(&mut mesh.rng, 0);
+            let op = Op::Set { entity, path: path.clone(), value };
+            if mesh.rng.random_bool(0.7) {
+                _ = mesh.write(site, vec![(op, false)], None);
+            }
+        }
     }
 
     fn by_handle(&mut self, mesh: &mut Mesh, site: Site) {

@@ -28,6 +28,8 @@ impl Mesh {
             self.bounded(site);
             self.sample(site);
         }
+        let broken = crate::promises::check(self);
+        self.violations.extend(broken);
         if sites.len() > 1 && self.rng.random_bool(0.3) {
             let two = index::sample(&mut self.rng, sites.len(), 2);
             self.compare(sites[two.index(0)], sites[two.index(1)]);

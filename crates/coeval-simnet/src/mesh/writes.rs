@@ -180,7 +180,7 @@ impl Mesh {
     pub fn hold(&mut self, site: Site, entity: EntityId, path: &Path) {
         let Some(program) = self.net.machine_mut(site) else { return };
         if let Ok(handle) = program.store.param(entity, path) {
-            program.handles.push(handle);
+            program.hold(handle);
         }
     }
 }
