@@ -3,7 +3,7 @@ use crate::check::{Check, Violation};
 use crate::mesh::Mesh;
 use crate::net::Site;
 use crate::program::Program;
-use coeval_merge::{Op, Replica};
+use coeval_merge::{Op, Replica, SlotKey, SlotState};
 use coeval_time::{ADMITTED_LEAD, EditId, Stamp};
 use coeval_value::{EntityId, NodeId, Path};
 use std::collections::BTreeMap;
@@ -43,9 +43,7 @@ pub(crate) fn check(mesh: &Mesh) -> Vec<Violation> {
 /// Whether a write must be in effect there, and not parked.
 fn counts(stamp: Stamp, there: &Program) -> bool {
     let limit = there.time.session_now().saturating_add(ADMITTED_LEAD);
-    // What overtakes creations in too great a number is refused, and that is acknowledged.
-    let room = there.store.counters().orphans_refused == 0;
-    there.is_open() && room && there.sync.parked() == 0 && stamp.wall() <= limit
+    there.is_open() && there.sync.parked() == 0 && stamp.wall() <= limit
 }
 
 /// What was looked up so far.
@@ -55,7 +53,7 @@ struct Looks<'a> {
 }
 
 impl Looks<'_> {
-    /// Whether all that a batch wrote, and that its author still holds, or something newer, is there.
+    /// Whether all that a batch wrote, or something newer, is there.
     fn holds(&mut self, author: &Program, there: &Program, stamp: Stamp) -> bool {
         let mesh = self.mesh;
         if mesh.entries.contains_key(&stamp) {
@@ -70,18 +68,31 @@ impl Looks<'_> {
                 Op::Delete { .. } => return false,
                 Op::Set { path, .. } | Op::Remove { path, .. } | Op::Replace { path, .. } => path,
             };
-            // What others overwrote before it was sent comes from them.
-            self.clear(there, entity, path) >= stamp || self.clear(author, entity, path) > stamp
+            self.clear(there, entity, path) >= stamp
         })
     }
 
     /// The newest write or clear of a path or of one above it.
     fn clear(&mut self, at: &Program, entity: EntityId, path: &Path) -> Stamp {
+        let chain = std::iter::successors(Some(path.clone()), Path::parent);
+        if !at.store.exists(entity) {
+            // It waits for the entity's creation, and the summary does not tell of it.
+            return chain.map(|path| waiting(at, entity, path)).max().unwrap_or_default();
+        }
         let clears = self.seen.entry((at.node(), entity)).or_insert_with(|| {
             let slots = at.store.summary(entity).into_iter();
             slots.filter_map(|slot| Some((slot.key.path?, slot.first.max(slot.floor)))).collect()
         });
-        let chain = std::iter::successors(Some(path.clone()), Path::parent);
         chain.filter_map(|path| clears.get(&path).copied()).max().unwrap_or_default()
+    }
+}
+
+/// The write or clear of one path of an entity that need not be known.
+fn waiting(at: &Program, entity: EntityId, path: Path) -> Stamp {
+    let key = SlotKey { entity, path: Some(path) };
+    let state = at.store.resolve(&key).ok().and_then(|slot| at.store.read(slot));
+    match state {
+        Some(SlotState::Node(node)) => node.leaf.map_or(Stamp::NONE, |leaf| leaf.stamp).max(node.floor),
+        _ => Stamp::NONE,
     }
 }
