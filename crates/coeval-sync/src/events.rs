@@ -326,6 +326,10 @@ impl<R: Replica> Sync<R> {
             return;
         }
         let from = event.from;
+        if !self.members.awaits_replies(from) {
+            // It overtook what tells of its sender, to whom no reply could be given yet: it comes again.
+            return;
+        }
         if self.events.expected.len() >= MAX_SENDERS {
             let present: Vec<NodeId> = self.members.present().collect();
             self.events.expected.retain(|node, _| present.binary_search(node).is_ok());

@@ -65,9 +65,8 @@ pub(crate) struct Outgoing {
     pub(crate) defined: SlotSet,
     /// In catch-up and during a snapshot: slots that changed and were not sent.
     pub(crate) dirty: BTreeSet<SlotId>,
-    /// Behind: the join of the units that were not sent, by their root: at most one state per root and slot, however often
-    /// it changes.
-    pub(crate) held: BTreeMap<Option<Incarnation>, BTreeMap<SlotId, SlotState>>,
+    /// Behind: the join of the units that were not sent.
+    pub(crate) held: Held,
     /// The same for write-once entries.
     pub(crate) entries: BTreeSet<EditId>,
     /// Message bytes handed to the transport that it has not taken yet.
@@ -88,6 +87,14 @@ pub(crate) struct Outgoing {
     pub(crate) completes: bool,
     /// The number of the mark up to which all that was held here when the link came up was sent; `None`: not yet.
     pub(crate) past: Option<u64>,
+}
+
+/// A join of units: at most one state per slot, however often it changes.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Whose tree it travels; `None` where the units are of several.
+    pub(crate) root: Option<Incarnation>,
+    pub(crate) states: BTreeMap<SlotId, SlotState>,
 }
 
 /// The way in.
@@ -145,7 +152,7 @@ impl Link {
                 mode: Mode::Greeting,
                 defined: SlotSet::default(),
                 dirty: BTreeSet::new(),
-                held: BTreeMap::new(),
+                held: Held::default(),
                 entries: BTreeSet::new(),
                 in_flight: 0,
                 after: Vec::new(),
@@ -182,20 +189,23 @@ impl Outgoing {
         if active(Fault::SlowLinkDrops) {
             return 0;
         }
-        let held = self.held.entry(root).or_default();
-        let before = held.len();
+        let before = self.held.states.len();
+        if before == 0 || self.held.root != root {
+            self.held.root = root.filter(|_| before == 0);
+        }
         for (slot, state) in states {
-            match held.entry(*slot) {
+            match self.held.states.entry(*slot) {
                 Entry::Vacant(new) => _ = new.insert(state.clone()),
                 Entry::Occupied(known) => known.into_mut().join(state),
             }
         }
-        (before + states.len() - held.len()) as u64
+        (before + states.len() - self.held.states.len()) as u64
     }
 
     /// How many slots wait until the peer has room.
     pub(crate) fn waiting(&self) -> usize {
-        self.dirty.len() + self.held.values().map(BTreeMap::len).sum::<usize>()
+        let held = self.held.states.keys().filter(|slot| !self.dirty.contains(slot));
+        self.dirty.len() + held.count()
     }
 
     /// Leaves the fast path until the next conflated delta.

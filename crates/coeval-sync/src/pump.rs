@@ -242,9 +242,8 @@ impl<R: Replica> Sync<R> {
         let caught_up = std::mem::take(&mut link.out.caught_up);
         let completes = caught_up | std::mem::take(&mut link.out.completes);
         let held = std::mem::take(&mut link.out.held);
-        let held = held.into_iter().map(|(root, states)| (root, states.into_iter().collect()));
-        let missed = std::iter::once((None, states));
-        let parcels: Vec<(_, Vec<_>)> = missed.chain(held).filter(|(_, states)| !states.is_empty()).collect();
+        let mut parcels = vec![(None, states), (held.root, held.states.into_iter().collect())];
+        parcels.retain(|(_, states)| !states.is_empty());
         let entries: Vec<Entry> = ids.into_iter().filter_map(|id| self.replica.entry(id)).collect();
         if caught_up || !parcels.is_empty() || !entries.is_empty() {
             let position = self.replica.position();

@@ -8,7 +8,7 @@
 //! told to the sender.
 use crate::Sync;
 use crate::codec;
-use crate::link::{Link, Mode, NOWHERE};
+use crate::link::{Held, Link, Mode, NOWHERE};
 use crate::notice::Notice;
 use crate::pump::Unit;
 use crate::receive::{Units, empty_ack};
@@ -78,7 +78,7 @@ impl Link {
         self.inc.complete = false;
         self.out.mode = Mode::Greeting;
         self.out.dirty.clear();
-        self.out.held.clear();
+        self.out.held = Held::default();
         self.out.entries.clear();
         self.out.after.clear();
         (self.out.caught_up, self.out.completes, self.out.past) = (false, false, None);

@@ -276,3 +276,40 @@ fn replies_to_who_left_or_opened_again_or_is_forgotten_are_not_kept() {
         assert_eq!(refused, Err(EventError::Absent(id.from)), "{gone}");
     }
 }
+
+/// An event may come by a shorter way than what tells of its sender. It waits: a reply must find its way.
+#[test]
+fn an_event_of_a_sender_not_heard_of_yet_waits_until_it_can_be_answered() {
+    use coeval_wire::Frame;
+    use coeval_wire::frame::{Event as EventFrame, LinkState, Payload, WireTarget};
+    let mut world = World::new(5, 2, fixed());
+    world.connect(0, 1);
+    world.run(300 * MS);
+    let (sender, to) = (crate::world::node(7, 700), world.programs[1].id);
+    let mut value = Vec::new();
+    coeval_wire::body::encode_value(&Value::Nil, &mut value).expect("a value");
+    let payload = Payload::Event {
+        number: 1,
+        topic: "question".to_owned(),
+        target: WireTarget::Node,
+        sim: (0, 0),
+        command: true,
+        value: value.into(),
+    };
+    let event = Frame::from(EventFrame { from: sender, to, seq: 1, first: 1, hops: 9, payload });
+    let asked = |world: &World| world.noticed(1, |notice| matches!(notice, Notice::Event(_)));
+    world.inject(1, &event.encode().expect("a frame"), false);
+    world.run(50 * MS);
+    assert_eq!(asked(&world), 0);
+    let between = world.programs[0].id;
+    for (node, links) in [(sender, vec![between]), (between, vec![to, sender])] {
+        let (name, addresses) = ("a node".to_owned(), Vec::new());
+        let state = LinkState { node, version: 99, name, addresses, observer: false, left: false, links };
+        world.inject(1, &Frame::from(state).encode().expect("a frame"), false);
+    }
+    world.inject(1, &event.encode().expect("a frame"), false);
+    world.run(50 * MS);
+    assert_eq!(asked(&world), 1, "sent again, it arrives");
+    let id = EventId { from: sender, number: 1 };
+    assert_eq!(world.programs[1].engine.reply(id, Reply::Done), Ok(()));
+}
