@@ -73,7 +73,7 @@ faults! {
     TornAtReceiver = "batch torn at the receiver",
     /// Repair sends of a batch only what it noticed first.
     TornByRepair = "batch torn by repair",
-    /// What two wrote in one batch goes to different links.
+    /// What is passed on goes in parts, each with a mark of its own.
     TornByForwarding = "batch torn by forwarding",
     /// A change goes on to every neighbor but the one it came from.
     ForwardedToAll = "forwarded to everyone",

@@ -127,6 +127,7 @@ impl Run {
                     mesh.net.count(FaultKind::Flapped);
                 }
             }
+            Action::Break { a, b } => mesh.net.tear_down(a, b),
             Action::Way(from, to, conditions) => mesh.net.set_way(from, to, conditions),
             Action::Crash(site) if mesh.live().len() > 1 => mesh.crash(site),
             Action::Leave(site) if mesh.live().len() > 1 => mesh.leave(site),

@@ -62,6 +62,13 @@ pub enum Action {
         /// Whether it goes.
         cut: bool,
     },
+    /// The link between two is taken away; they dial again.
+    Break {
+        /// One end.
+        a: Site,
+        /// The other.
+        b: Site,
+    },
     /// The network changes on one way.
     Way(Site, Site, Conditions),
     /// A program ends without a word.

@@ -201,6 +201,12 @@ impl<R: Replica> Sync<R> {
             if logs {
                 self.log_define(parcel.states.iter().map(|(slot, _)| *slot));
             }
+            if active(Fault::TornByForwarding) && root != Some(self.me.node.incarnation) {
+                let rest = parcel.states.split_off(parcel.states.len() / 2);
+                let part = self.encode_states(root, &std::mem::replace(&mut parcel.states, rest));
+                self.distribute(&links, logs, part);
+                self.mark(links.iter().copied());
+            }
             let messages = self.encode_states(root, &parcel.states);
             self.distribute(&links, logs, messages);
             let messages = self.encode_entries(&parcel.entries);
@@ -208,9 +214,14 @@ impl<R: Replica> Sync<R> {
             marked.extend(links.iter().copied());
         }
         self.log_drained();
+        self.mark(marked);
+    }
+
+    /// Ends what links were sent with a mark.
+    fn mark(&mut self, links: impl IntoIterator<Item = LinkTag>) {
         let position = self.replica.position();
         if let Ok(bytes) = Frame::from(Mark { position, caught_up: false }).encode() {
-            for link in marked {
+            for link in links {
                 self.send_bytes(link, bytes.clone());
                 if let Some(link) = self.links.get_mut(&link) {
                     link.out.marked = position;

@@ -300,10 +300,7 @@ impl<R: Replica> Sync<R> {
             if !news || (root.is_none() && fresh) {
                 continue;
             }
-            let mut kept = fates.iter().map(|fate| {
-                !matches!(fate, Fate::Refused(_))
-                    && (*fate != Fate::Superseded || !active(Fault::TornByForwarding))
-            });
+            let mut kept = fates.iter().map(|fate| !matches!(fate, Fate::Refused(_)));
             unit.retain(|_| kept.next().unwrap_or(true));
             unit.extend(parked);
             self.passing.push(Unit { link, root, states: unit, overtook });

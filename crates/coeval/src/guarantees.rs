@@ -42,6 +42,9 @@
 //!   `coeval-store::stress::snapshots_and_receivers_see_whole_batches`,
 //!   `coeval-sync::links::batches_arrive_whole_or_not_at_all`,
 //!   `coeval-sync::links::a_snapshot_that_breaks_off_leaves_no_half_of_a_batch`,
+//!   `coeval-sync::units::a_relay_passes_on_also_what_was_superseded_at_it`,
+//!   `coeval-store::units::a_batch_of_which_a_part_is_refused_is_refused_whole`,
+//!   `coeval-store::units::a_batch_overtaken_before_it_was_sent_is_known_to_be`,
 //!   `integration-tests::batches::a_batch_is_never_seen_torn`.
 //! * **A value changes on its way.** Values survive by their bits, payloads of NaN and the sign of zero included:
 //!   `coeval-value::values::nan_payloads_and_negative_zero_survive_and_differ`,
@@ -188,6 +191,7 @@
 //! * **Events are lost, doubled, or replayed to those who join.** Each peer present gets each once, in order:
 //!   `coeval-sync::events::events_arrive_once_and_in_order_though_links_are_reset`,
 //!   `coeval-sync::events::joiner_gets_no_earlier_events_and_the_absent_none`,
+//!   `coeval-sync::events::an_event_of_a_sender_not_heard_of_yet_waits_until_it_can_be_answered`,
 //!   `integration-tests::events::events_pass_loss_and_a_partition_once_and_in_order`.
 //! * **A dead author looks alive.** It is reported lost 12 s of wall time after it was last heard, 13 s at most, also if its
 //!   answers had come late before: `coeval-simnet::driver::link_to_a_dead_peer_falls_in_time_though_it_once_answered_late`,

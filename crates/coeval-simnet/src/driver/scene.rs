@@ -318,6 +318,18 @@ impl Scene {
         missing.map(|site| format!("site {site} is not open")).or_else(|| self.world.unrest())
     }
 
+    /// How much longer it takes until all have heard of what a site wrote.
+    async fn until_heard(&mut self, site: usize) -> String {
+        let start = self.world.now();
+        for _ in 0..100 {
+            self.world.pass(AT_ONCE).await;
+            if self.world.unheard(site).is_none() {
+                return format!("it took {:.3} s more", self.world.now().as_secs_f64() - start.as_secs_f64());
+            }
+        }
+        "it never did".to_owned()
+    }
+
     /// Each in turn writes once, out of silence: nothing but the bell tells the driver.
     async fn speak_once(&mut self) {
         for site in self.world.live() {
@@ -331,7 +343,10 @@ impl Scene {
             self.world.send_event(site);
             self.world.pass(AT_ONCE).await;
             if let Some(reason) = self.world.unheard(site) {
-                self.world.violations.push(format!("what site {site} wrote has not arrived: {reason}"));
+                let late = self.until_heard(site).await;
+                let detail =
+                    format!("what site {site} wrote had not arrived after {AT_ONCE:?}: {reason}; {late}");
+                self.world.violations.push(detail);
             }
         }
     }

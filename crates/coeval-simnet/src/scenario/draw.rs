@@ -94,7 +94,7 @@ pub(super) fn fault(rng: &mut ChaCha8Rng, plan: &Plan, end: u64, out: &mut Vec<(
     let from = rng.random_range(2 * SECOND..end);
     let to = (from + rng.random_range(MS..25 * SECOND)).min(end);
     let (site, other) = (rng.random_range(0..count), rng.random_range(0..count));
-    match rng.random_range(0..11) {
+    match rng.random_range(0..12) {
         0 => out.extend([(from, Action::Crash(site)), (to, Action::Restart(site))]),
         1 => out.extend([(from, Action::Pause(site, true)), (to, Action::Pause(site, false))]),
         2 => out.extend([(from, Action::Read(site, false)), (to, Action::Read(site, true))]),
@@ -110,6 +110,17 @@ pub(super) fn fault(rng: &mut ChaCha8Rng, plan: &Plan, end: u64, out: &mut Vec<(
             let most = if plan.skews[site].follows { 600_000 } else { 400 };
             let by = WallDuration::from_millis(rng.random_range(-most..=most));
             out.push((from, Action::StepClock(site, by)));
+        }
+        9 => {
+            // Both sides have much to tell each other, and are disturbed while they do.
+            let (inside, both) = (rng.random_range(0..1u64 << count.min(63)), true);
+            let part = |cut| Action::Part { inside, both, cut };
+            out.extend([(from, part(true)), (to, part(false))]);
+            for _ in 0..rng.random_range(4..40) {
+                let at = (to + rng.random_range(0..2 * SECOND)).min(end);
+                let (a, b) = (rng.random_range(0..count), rng.random_range(0..count));
+                out.push((at, Action::Break { a, b }));
+            }
         }
         8 => out.extend([(from, Action::FreezeClock(site, true)), (to, Action::FreezeClock(site, false))]),
         _ => {

@@ -6,5 +6,6 @@ mod links;
 mod log;
 mod members;
 mod repair;
+mod units;
 mod world;
 mod worlds;
