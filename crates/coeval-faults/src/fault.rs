@@ -79,6 +79,8 @@ faults! {
     ForwardedToAll = "forwarded to everyone",
     /// What a link cannot take now is dropped.
     SlowLinkDrops = "slow link drops instead of conflating",
+    /// What a journal has handed to the system counts as safe before it is on the disk.
+    SafeBeforeSync = "journal told safe before it is synced",
     /// An event that was sent again is delivered again.
     EventsTwice = "events sent again without being told apart",
 

@@ -26,7 +26,7 @@
 //! | `ScalarsAndMapsFlipAlike` | finally | What is a scalar in the replay is one everywhere, and what is a map is a map. |
 //! | `BitsSurvive` | finally | NaN payloads and -0.0 arrive bit for bit. |
 //! | `DigestsAreRight` | finally | Kept digests are those of a plain replica after the same batches. |
-//! | `AcknowledgedSurvives` | finally | What a living node acknowledged, or its living author wrote, is there. |
+//! | `AcknowledgedSurvives` | finally | What a living node acknowledged, its living author wrote, or a journal had safely, is there. |
 //! | `ParkedComesDue` | finally | What was parked is there in the end. |
 //! | `JoinersEndEqual` | finally | Who joined while others wrote ends equal. |
 //! | `AbsentEndEqual` | finally | Who was given up and came back ends equal, and brings nothing back. |
@@ -35,6 +35,7 @@
 //! | `EqualIsQuiet` | finally | Equal replicas exchange root digests and nothing else. |
 //! | `FlushReturns` | finally | At rest, every neighbor has acknowledged everything. |
 //! | `UpdatesArriveOnce` | finally | In steady state each update reaches each peer about once: at most 1.1 copies. |
+//! | `JournalsKeep` | anytime | A journal can be read again, and all of it has room. |
 //! | `NothingIsRefused` | finally | Nothing that an honest node wrote was refused. |
 //! | `RunsRepeat` | finally | The same seed gives the same run. |
 use coeval_value::NodeId;
@@ -92,7 +93,7 @@ checks! {
     ScalarsAndMapsFlipAlike Finally "What is a scalar in the replay is one everywhere, and what is a map is a map.";
     BitsSurvive Finally "NaN payloads and -0.0 arrive bit for bit.";
     DigestsAreRight Finally "Kept digests are those of a plain replica after the same batches.";
-    AcknowledgedSurvives Finally "What a living node acknowledged, or its living author wrote, is there.";
+    AcknowledgedSurvives Finally "What a living node acknowledged, its living author wrote, or a journal had safely, is there.";
     ParkedComesDue Finally "What was parked is there in the end.";
     JoinersEndEqual Finally "Who joined while others wrote ends equal.";
     AbsentEndEqual Finally "Who was given up and came back ends equal, and brings nothing back.";
@@ -101,6 +102,7 @@ checks! {
     EqualIsQuiet Finally "Equal replicas exchange root digests and nothing else.";
     FlushReturns Finally "At rest, every neighbor has acknowledged everything.";
     UpdatesArriveOnce Finally "In steady state each update reaches each peer about once: at most 1.1 copies.";
+    JournalsKeep Anytime "A journal can be read again, and all of it has room.";
     NothingIsRefused Finally "Nothing that an honest node wrote was refused.";
     RunsRepeat Finally "The same seed gives the same run.";
 }

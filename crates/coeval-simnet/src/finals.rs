@@ -5,6 +5,7 @@ mod lattice;
 use crate::check::{Check, Violation};
 use crate::ledger::{Ledger, difference, digest_of, shown};
 use crate::mesh::Mesh;
+use crate::net::Site;
 use crate::program::{GENESIS, Program, SESSION, SentEvent};
 use crate::timepiece::START;
 use coeval_merge::{Entry, EntryBody, Replica, digest::of_entry};
@@ -70,11 +71,19 @@ fn surviving(mesh: &Mesh, programs: &[&Program], first: &Program) -> Ledger {
     let fallen = mesh.fallen.iter().flat_map(|fallen| &fallen.acked);
     let acked: BTreeSet<Stamp> =
         fallen.filter(|(_, by)| !by.is_disjoint(&living)).map(|(stamp, _)| *stamp).collect();
+    // A journal brings back what it had, wherever its program is now.
+    let back = |site: Site| mesh.program(site).is_some();
+    let kept: BTreeSet<Stamp> =
+        mesh.fallen.iter().filter(|one| back(one.site)).flat_map(|one| one.durable.clone()).collect();
     let entities = mesh.ledger.created().into_iter().chain([SIM_ENTITY]);
     let slots = entities.flat_map(|entity| first.store.summary(entity));
     let there: BTreeSet<Stamp> = slots.flat_map(|slot| [slot.first, slot.floor, slot.kind]).collect();
-    mesh.ledger
-        .only(|stamp| authors.contains(&stamp.writer) || acked.contains(&stamp) || there.contains(&stamp))
+    mesh.ledger.only(|stamp| {
+        authors.contains(&stamp.writer)
+            || acked.contains(&stamp)
+            || kept.contains(&stamp)
+            || there.contains(&stamp)
+    })
 }
 
 fn replicas(mesh: &Mesh, programs: &[&Program], surviving: &Ledger, found: &mut Vec<Violation>) {

@@ -13,6 +13,7 @@
 //! | [`mutants`] | **the table of faults** that are put in on purpose, with the seed and the check that find each |
 //! | `promises` | what holds at any time between two replicas |
 //! | `bystander` | a thread that runs in the middle of what a store does |
+//! | `keeping` | a program's journal, on the simulated disk of its machine |
 //! | [`witness`] | what a reader of one replica finds at any time |
 //! | [`finals`] | what must hold at rest |
 //! | [`run`] | [`run`](run::run): one seed from its first link to its verdict |
@@ -22,6 +23,7 @@ mod bystander;
 pub mod check;
 pub mod driver;
 pub mod finals;
+mod keeping;
 pub mod ledger;
 pub mod mesh;
 pub mod mutants;

@@ -14,6 +14,7 @@ use crate::program::{Admitted, Program, SentEvent, Setup, Story};
 use crate::timepiece::VirtualTime;
 use crate::witness::Twins;
 use coeval_faults::{Fault, active};
+use coeval_journal::SimDisk;
 use coeval_merge::{Op, SlotKey, SlotState};
 use coeval_sync::{Config, EventNotice, LinkPeer};
 use coeval_time::{Incarnation, MonoTime, Stamp, WallDuration};
@@ -30,6 +31,10 @@ pub struct Fallen {
     pub node: NodeId,
     /// Of each of its writes: who had acknowledged it.
     pub acked: BTreeMap<Stamp, BTreeSet<NodeId>>,
+    /// Where it ran.
+    pub site: Site,
+    /// Those of its writes that its journal had safely, if its machine still has the disk.
+    pub durable: BTreeSet<Stamp>,
     /// Events that it sent.
     pub sent: Vec<SentEvent>,
     /// Events that it got.
@@ -75,6 +80,8 @@ pub struct Mesh {
     set_back: BTreeMap<Site, i64>,
     /// The highest stamps that the machines of ended programs remember, and when they ended.
     floors: BTreeMap<Site, (u64, MonoTime)>,
+    /// The disks of machines whose programs keep a journal.
+    disks: BTreeMap<Site, SimDisk>,
     /// States as links send them, some of each run.
     pub flown: Vec<(SlotKey, SlotState)>,
 }
@@ -113,6 +120,7 @@ impl Mesh {
             set_back: BTreeMap::new(),
             parked: BTreeSet::new(),
             floors: BTreeMap::new(),
+            disks: BTreeMap::new(),
             flown: Vec::new(),
         }
     }
@@ -159,6 +167,7 @@ impl Mesh {
             limits: self.plan.limits,
             late,
             stamp_floor: self.floors.get(&site).map(|(stamp, _)| *stamp).unwrap_or_default(),
+            disk: self.disk(site),
             story: self.story.clone(),
         });
         self.tell(|| format!("site {site} opens as {}", me.node.short()));
@@ -174,6 +183,22 @@ impl Mesh {
             }
         }
         self.net.open(site, program, me);
+    }
+
+    fn disk(&mut self, site: Site) -> Option<SimDisk> {
+        let capacity = *self.plan.journals.get(&site)?;
+        let disk = self.disks.entry(site).or_insert_with(|| {
+            let disk = SimDisk::new();
+            disk.set_capacity(capacity);
+            disk
+        });
+        Some(disk.clone())
+    }
+
+    /// Makes room on all disks.
+    pub fn empty_disks(&mut self) {
+        self.disks.values().for_each(|disk| disk.set_capacity(None));
+        self.plan.journals.values_mut().for_each(|capacity| *capacity = None);
     }
 
     /// Adds a line to the story.
@@ -216,7 +241,23 @@ impl Mesh {
             self.floors.remove(&site);
         }
         let node = program.node();
-        self.fallen.push(Fallen { node, acked, sent: program.sent, received: program.received });
+        let log = program.sync.log_status();
+        let safe = log.as_ref().and_then(|log| log.durable).unwrap_or(0);
+        let durable =
+            program.placed.iter().filter(|(_, position)| **position <= safe).map(|(stamp, _)| *stamp);
+        let durable = durable.collect();
+        if log.is_some_and(|log| log.failures > 0) {
+            self.net.count(FaultKind::DiskFull);
+        }
+        if let Some(disk) = self.disks.get(&site) {
+            // A process ends, or the machine with it.
+            if self.rng.random_bool(0.5) {
+                disk.crash(&mut self.rng);
+                self.net.count(FaultKind::JournalTorn);
+            }
+        }
+        let (sent, received) = (program.sent, program.received);
+        self.fallen.push(Fallen { node, acked, site, durable, sent, received });
     }
 
     /// Opens a program again. Where the machine remembers how far its stamps went, its OS clock may show a time before it

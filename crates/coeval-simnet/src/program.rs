@@ -1,8 +1,10 @@
 //! One program of the session: a real store, a real engine, and what its threads and its observer have seen so far.
 use crate::bystander::{Bystander, Standing};
 use crate::check::{Check, Violation};
+use crate::keeping::{Journal, recover};
 use crate::timepiece::{EngineTime, START, Skew, Timepiece, VirtualTime};
 use crate::witness::{Twins, Witness};
+use coeval_journal::SimDisk;
 use coeval_merge::Replica;
 use coeval_store::{Limits, Param, Store, StoreConfig};
 use coeval_sync::{Config, Effect, EventNotice, Input, LinkPeer, Machine, Notice, Now, Reply, Sync};
@@ -53,6 +55,8 @@ pub struct Setup {
     pub late: bool,
     /// The highest stamp of its life before, if its machine remembers it; else 0.
     pub stamp_floor: u64,
+    /// The disk of its machine, if it keeps a journal.
+    pub disk: Option<SimDisk>,
     /// Where it tells what happens to it; `None`: nowhere.
     pub story: Option<Story>,
 }
@@ -125,6 +129,7 @@ pub struct Program {
     /// Samples of session time adopted so far; `None` once it is in use.
     joining: Option<u32>,
     witness: Witness,
+    journal: Option<Journal>,
     story: Option<Story>,
 }
 
@@ -134,8 +139,14 @@ impl Program {
     /// # Panics
     /// Never: the genesis is valid.
     pub fn new(setup: Setup) -> Self {
-        let Setup { me, skew, time, config, hosts, admitted, twins, limits, late, stamp_floor, story } =
+        let Setup { me, skew, time, config, hosts, admitted, twins, limits, late, stamp_floor, disk, story } =
             setup;
+        let mut violations = Vec::new();
+        let mut wrong = |detail| {
+            violations.push(Violation { check: Check::JournalsKeep, node: Some(me.node), detail });
+        };
+        let kept = disk.as_ref().and_then(|disk| recover(disk).map_err(&mut wrong).ok());
+        let stamp_floor = stamp_floor.max(kept.as_ref().map_or(0, |kept| kept.newest));
         let role = if hosts { WallRole::Reference } else { WallRole::Follower };
         let timepiece = Arc::new(Timepiece::new(time.clone(), skew, role));
         let rung = Arc::new(AtomicBool::new(false));
@@ -155,13 +166,25 @@ impl Program {
             }),
         });
         let store = Arc::new(store.expect("a floor of zero"));
+        let journal = disk.zip(kept).and_then(|(disk, kept)| {
+            match kept.replay(&disk, &store) {
+                Ok(0) => {}
+                Ok(refused) => wrong(format!("{refused} fragments of the journal were refused")),
+                Err(why) => wrong(why),
+            }
+            kept.go_on(disk, me.node.incarnation).map_err(&mut wrong).ok()
+        });
         let witness = Witness::new(twins, &store);
         let bystander = bystander.stand(Store::clone(&store));
         let node = me.node;
         let joining = skew.follows && !hosts;
         let first_samples = if joining { u64::from(JOIN_SAMPLES) } else { 0 };
         let config = Config { first_samples, ..config };
-        let sync = Sync::new(Arc::clone(&store), me, Box::new(EngineTime(Arc::clone(&timepiece))), config);
+        let mut sync =
+            Sync::new(Arc::clone(&store), me, Box::new(EngineTime(Arc::clone(&timepiece))), config);
+        if journal.is_some() {
+            sync.open_log();
+        }
         if hosts || !skew.follows {
             admitted.lock().expect("one thread").push((node, MonoTime::from_nanos(time.nanos())));
         }
@@ -177,7 +200,7 @@ impl Program {
             sent: Vec::new(),
             received: Vec::new(),
             replies: Vec::new(),
-            violations: Vec::new(),
+            violations,
             caught_up: 0,
             gave_up: BTreeSet::new(),
             late,
@@ -187,8 +210,14 @@ impl Program {
             admitted,
             joining: joining.then_some(0),
             witness,
+            journal,
             story,
         }
+    }
+
+    /// How often its journal failed.
+    pub fn journal_failures(&self) -> u64 {
+        self.journal.as_ref().map_or(0, |journal| journal.failures)
     }
 
     /// Who it is.
@@ -365,6 +394,14 @@ impl Machine for Program {
         }
         if !matches!(input, Input::Wake) {
             effects.extend(self.sync.handle(input, local, rng));
+        }
+        while let Some(answers) = self.journal.as_mut().map(|journal| journal.take(&mut effects)) {
+            if answers.is_empty() {
+                break;
+            }
+            for answer in answers {
+                effects.extend(self.sync.handle(answer, local, rng));
+            }
         }
         self.after();
         effects

@@ -196,6 +196,7 @@ impl Run {
         let mesh = &mut self.mesh;
         mesh.tell(|| "all faults end".to_owned());
         mesh.net.heal();
+        mesh.empty_disks();
         let delay = mesh.plan.conditions.delay.min(50_000_000);
         mesh.net.set_conditions(Conditions { delay, jitter: delay / 2, ..Conditions::default() });
         for site in 0..mesh.net.len() {

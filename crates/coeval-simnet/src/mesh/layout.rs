@@ -4,7 +4,7 @@ use crate::timepiece::Skew;
 use coeval_store::Limits;
 use coeval_sync::Config;
 use coeval_time::WallDuration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who keeps links to whom.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -90,6 +90,8 @@ pub struct Plan {
     pub observers: BTreeSet<Site>,
     /// Sites that take no part: what they would have done does not happen.
     pub absent: BTreeSet<Site>,
+    /// Sites whose programs keep a journal, with the room on their disks until all faults end; `None`: any.
+    pub journals: BTreeMap<Site, Option<usize>>,
     /// The engines' settings.
     pub config: Config,
     /// What the replicas refuse to outgrow.
@@ -106,6 +108,7 @@ impl Plan {
             ways: Vec::new(),
             observers: BTreeSet::new(),
             absent: BTreeSet::new(),
+            journals: BTreeMap::new(),
             config: Config::default(),
             limits: Limits::default(),
         }

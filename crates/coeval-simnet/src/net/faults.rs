@@ -59,11 +59,15 @@ pub enum FaultKind {
     TornDown,
     /// The layout changed: others relay.
     Relaid,
+    /// A program ended whose journal had found no room.
+    DiskFull,
+    /// A machine fell, and with it what its journal had not synced.
+    JournalTorn,
 }
 
 impl FaultKind {
     /// All of them with their names, in order.
-    pub const ALL: [(Self, &'static str); 28] = [
+    pub const ALL: [(Self, &'static str); 30] = [
         (Self::Delayed, "delayed"),
         (Self::Jittered, "jittered"),
         (Self::Lost, "lost"),
@@ -92,6 +96,8 @@ impl FaultKind {
         (Self::Observed, "observers"),
         (Self::TornDown, "links_torn_down"),
         (Self::Relaid, "relays_moved"),
+        (Self::DiskFull, "disks_full"),
+        (Self::JournalTorn, "journals_torn"),
     ];
 }
 

@@ -21,6 +21,14 @@ pub(super) fn plan(rng: &mut ChaCha8Rng, topology: Topology, count: usize) -> (P
     if rng.random_bool(0.2) {
         plan.observers.extend(topology.ends(count).choose(rng));
     }
+    if rng.random_bool(0.5) {
+        for site in 0..count {
+            if rng.random_bool(0.5) {
+                let full = rng.random_bool(0.3);
+                plan.journals.insert(site, full.then(|| rng.random_range(500..8_000)));
+            }
+        }
+    }
     if rng.random_bool(0.2) {
         plan.limits.orphans = rng.random_range(0..3);
     }
