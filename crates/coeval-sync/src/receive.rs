@@ -24,6 +24,8 @@ struct Part {
     parked: Vec<(SlotId, SlotState)>,
 }
 
+/// What keeping a unit aside takes besides its states, bytes.
+const UNIT_BYTES: usize = 64;
 /// Most numbers of a peer that are kept.
 const MAX_NUMBERS: usize = 1 << 24;
 /// Most numbers asked for at once.
@@ -129,7 +131,7 @@ impl<R: Replica> Sync<R> {
                 None => missing.push(number.0),
             }
         }
-        link.inc.staged_bytes += delta.states.len();
+        link.inc.staged_bytes += delta.states.len() + UNIT_BYTES;
         let eager = active(Fault::TornAtReceiver) || (active(Fault::PagesBeforeMark) && !link.inc.complete);
         // Of a world that is entered all at once, no part is applied.
         let apply = !fetched && (eager || link.inc.staged_bytes > self.config.staged_bytes);

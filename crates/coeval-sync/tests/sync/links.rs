@@ -345,7 +345,7 @@ fn garbage_closes_the_link_with_a_reason_and_datagrams_do_not() {
     assert_eq!(world.inject(0, b"GET / HTTP/1.1\r\n\r\n", true), None);
     assert_eq!(world.inject(0, &[], true), None);
     let closed = world.inject(0, &[0, 9, 1, 0x80], false);
-    assert_eq!(closed, Some(CloseReason::Version { ours: 1, theirs: 9 }));
+    assert_eq!(closed, Some(CloseReason::Version { ours: coeval_wire::PROTOCOL_VERSION, theirs: 9 }));
     world.run(SEC);
     world.connect(0, 1);
     world.run(SEC);
