@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The version of the link protocol spoken here.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 
 /// With GSO the kernel takes at most 64 KiB per call and quinn fills ten segments: a larger one silently falls back
 /// to single sends.

@@ -141,7 +141,7 @@ fn other_version_is_told_with_both_numbers() {
     let guest = Peer::start(newer, Session::joiner(session_id(1)));
     let refusal = refused(try_join(&guest, host.invite(1)));
     assert_eq!(refusal.code, RefusalCode::Version);
-    assert!(refusal.text.contains("version 1, the other 9"), "{refusal}");
+    assert!(refusal.text.contains("version 2, the other 9"), "{refusal}");
 }
 
 #[test]

@@ -266,12 +266,17 @@ impl Run {
         round(self);
         self.mesh.run_for(WallDuration::from_secs(1));
         let received = |this: &Self| this.totals().iter().map(|totals| totals[3]).sum::<u64>();
-        let before = received(self);
+        let links = |this: &Self| {
+            let live = this.mesh.live().into_iter();
+            live.filter_map(|site| this.mesh.program(site)).map(|program| program.caught_up).sum::<u64>()
+        };
+        let (before, linked) = (received(self), links(self));
         for _ in 0..STEADY {
             round(self);
         }
         self.mesh.run_for(WallDuration::from_secs(1));
         let needed = STEADY * sites.len() as u64 * readers;
-        Some((received(self) - before) as f64 / needed as f64)
+        // Where a link comes up late, what it brings again is no steady state.
+        (links(self) == linked).then(|| (received(self) - before) as f64 / needed as f64)
     }
 }

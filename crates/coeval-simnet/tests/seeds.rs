@@ -77,6 +77,13 @@ fn seeds_that_failed_once_hold() {
         21268, 22447,
         // A joiner applied pages of a snapshot before its mark, and those who held the rest of a batch crashed.
         41895,
+        // Half of a batch went on and half did not: the other half was superseded at the relay, by who had another tree.
+        3014086,
+        // An empty joiner linked two that had no link, and each refused what the other's entities were sent as: that
+        // counted as acknowledged.
+        4006456,
+        // A value and its entity's creation were parked, and fell due in the order of the links they had come by.
+        7002396,
     ];
     for seed in seeds {
         hold(seed..seed + 1, Options::default());

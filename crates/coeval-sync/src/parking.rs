@@ -31,9 +31,11 @@ pub(crate) struct Split {
     pub(crate) newest: Stamp,
 }
 
-/// Fragments that came by one link and are due.
+/// Fragments that are due.
 #[derive(Default)]
 pub(crate) struct Due {
+    /// The link that the first of them came by.
+    pub(crate) link: LinkTag,
     pub(crate) states: Vec<(SlotId, SlotState)>,
     pub(crate) entries: Vec<Entry>,
     /// When the first of them was parked.
@@ -155,9 +157,9 @@ impl Parking {
         !known
     }
 
-    /// Takes what is due at `limit`, by the link it came by.
-    pub(crate) fn due(&mut self, limit: WallTime) -> BTreeMap<LinkTag, Due> {
-        let mut out: BTreeMap<LinkTag, Due> = BTreeMap::new();
+    /// Takes what is due at `limit`: all at once, for what came by one link may need what came by another.
+    pub(crate) fn due(&mut self, limit: WallTime) -> Due {
+        let mut due = Due::default();
         while let Some(first) = self.waiting.first_entry() {
             let stamp = first.key().0;
             if stamp.hlc > limit.as_nanos() {
@@ -170,14 +172,16 @@ impl Parking {
                     self.by_author.remove(&stamp.writer);
                 }
             }
-            let due = out.entry(link).or_default();
+            if due.since.is_none() {
+                due.link = link;
+            }
             due.since = Some(due.since.map_or(at, |since| since.min(at)));
             match what {
                 Parked::State(slot, state) => due.states.push((slot, state)),
                 Parked::Entry(entry) => due.entries.push(entry),
             }
         }
-        out
+        due
     }
 
     /// Forgets what belongs to a world: all but records.

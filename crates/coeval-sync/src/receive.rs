@@ -312,18 +312,17 @@ impl<R: Replica> Sync<R> {
     /// Applies parked fragments that have become due.
     pub(crate) fn apply_due(&mut self) {
         let limit = self.session_wall().saturating_add(self.config.lead);
-        for (tag, due) in self.parking.due(limit) {
-            let mut units = Units::new();
-            for (slot, state) in due.states {
-                let author = state.newest().writer;
-                units.entry(Some(author)).or_default().push((slot, state));
-            }
-            let passing = self.passing.len();
-            self.apply(tag, units, due.entries);
-            // It was passed on when it was parked, to all links that were there.
-            if self.links.values().all(|link| due.since.is_some_and(|since| link.up_at < since)) {
-                self.passing.truncate(passing);
-            }
+        let due = self.parking.due(limit);
+        let mut units = Units::new();
+        for (slot, state) in due.states {
+            let author = state.newest().writer;
+            units.entry(Some(author)).or_default().push((slot, state));
+        }
+        let passing = self.passing.len();
+        self.apply(due.link, units, due.entries);
+        // It was passed on when it was parked, to all links that were there.
+        if self.links.values().all(|link| due.since.is_some_and(|since| link.up_at < since)) {
+            self.passing.truncate(passing);
         }
     }
 

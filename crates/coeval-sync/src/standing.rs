@@ -78,6 +78,7 @@ impl<R: Replica> Sync<R> {
             waiting: link.map_or(0, |link| link.out.waiting()),
             in_flight: link.map_or(0, |link| link.out.in_flight),
             acked: link.map_or(0, |link| link.out.acked),
+            refusing: link.is_some_and(|link| link.out.refused),
             stats: self.stats.get(&node).copied().unwrap_or_default(),
         }
     }

@@ -71,6 +71,8 @@ pub struct PeerStatus {
     pub in_flight: usize,
     /// The drained position it has acknowledged.
     pub acked: u64,
+    /// Whether it refused something that was sent to it, and was not found to hold it since.
+    pub refusing: bool,
     /// Counters.
     pub stats: PeerStats,
 }

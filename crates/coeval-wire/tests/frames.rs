@@ -98,7 +98,7 @@ fn unknown_version_kind_and_field_are_named() {
     message[2] = 200;
     assert!(matches!(Frame::decode(&message), Err(FrameError::UnknownKind(200))));
     // A ping with a field more: a map of two.
-    let more = [0, 1, 17, 0x82, 0xa2, b'i', b'd', 1, 0xa3, b'n', b'e', b'w', 2];
+    let more = [0, PROTOCOL_VERSION as u8, 17, 0x82, 0xa2, b'i', b'd', 1, 0xa3, b'n', b'e', b'w', 2];
     let error = Frame::decode(&more).expect_err("an unknown field").to_string();
     assert!(error.contains("Ping") && error.contains("new"), "{error}");
 }
@@ -123,10 +123,25 @@ fn frames_cut_short_or_with_bytes_to_spare_are_refused() {
 fn lengths_that_are_claimed_but_not_there_are_refused() {
     // `bin`, `str`, array and map headers that claim four billion items, in place of the value of the only field.
     for header in [0xc6, 0xdb, 0xdd, 0xdf] {
-        let head = [0, 1, 2, 0x81, 0xa4, b'k', b'e', b'y', b's', header, 0xff, 0xff, 0xff, 0xff];
+        let head = [
+            0,
+            PROTOCOL_VERSION as u8,
+            2,
+            0x81,
+            0xa4,
+            b'k',
+            b'e',
+            b'y',
+            b's',
+            header,
+            0xff,
+            0xff,
+            0xff,
+            0xff,
+        ];
         assert!(Frame::decode(&head).is_err(), "{header:#x}");
     }
-    let deep = [&[0, 1, 19, 0x81, 0xa6][..], b"reason", &[0x91; 100_000]].concat();
+    let deep = [&[0, PROTOCOL_VERSION as u8, 19, 0x81, 0xa6][..], b"reason", &[0x91; 100_000]].concat();
     assert!(Frame::decode(&deep).is_err());
     assert!(matches!(Frame::decode(&vec![0; MAX_FRAME + 1]), Err(FrameError::TooLong(_))));
 }
@@ -143,7 +158,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(kind in 0u8..25, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Frame::decode(&bytes);
-        let _ = Frame::decode(&[&[0, 1, kind][..], &bytes].concat());
+        let _ = Frame::decode(&[&[0, PROTOCOL_VERSION as u8, kind][..], &bytes].concat());
     }
 
     #[test]

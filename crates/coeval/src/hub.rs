@@ -31,8 +31,6 @@ pub(crate) struct State {
     pub(crate) clock_samples: u64,
     /// Of each node, its session wall time less ours and the bound on that, by the last exchange of timestamps.
     pub(crate) clocks: BTreeMap<NodeId, (WallDuration, WallDuration)>,
-    /// Of each node, how much of what was sent to it it had refused when a flush last looked.
-    pub(crate) refused_there: BTreeMap<NodeId, u64>,
     /// What became of writes that nobody had acknowledged, as told last.
     pub(crate) offline_writes: Option<OfflineWrites>,
     /// Open subscriptions to events.

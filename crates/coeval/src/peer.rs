@@ -17,6 +17,7 @@ use coeval_store::{Counters, Reading, Snapshot};
 use coeval_sync::{Input, Machine, PeerState, PeerStatus};
 use coeval_time::{Context, SessionId, WallDuration, WallTime};
 use coeval_value::{EntityId, NodeId, Path, SIM_ENTITY, Value};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -299,7 +300,7 @@ impl Peer {
     /// # Errors
     /// [`ErrorKind::NoPeers`] when nobody is connected and there is no journal; [`ErrorKind::Journal`] when the journal
     /// cannot be written (the peers, if there are any, have everything); [`ErrorKind::Timeout`] names the peers that have not;
-    /// [`ErrorKind::Refused`] those that refused some of it (told once: the next flush speaks of what came since).
+    /// [`ErrorKind::Refused`] those that refused something, until they hold it all the same.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         self.flush_where(None, timeout)
     }
@@ -332,7 +333,10 @@ impl Peer {
                     "no other peer is connected: nobody has what was written",
                 ));
             }
-            let lacks = |node: &&NodeId| flushed.get(*node) != Some(&true);
+            let refusing: BTreeSet<NodeId> =
+                peers.iter().filter(|peer| peer.refusing).map(|peer| peer.node).collect();
+            // Who refuses is not waited for, but told of.
+            let lacks = |node: &&NodeId| flushed.get(*node) != Some(&true) && !refusing.contains(*node);
             let waiting: Vec<NodeId> = match named {
                 None => flushed.keys().filter(lacks).copied().collect(),
                 Some(nodes) => {
@@ -341,7 +345,7 @@ impl Peer {
             };
             let unkept = journal.filter(|journal| !journal.holds);
             match unkept {
-                None if waiting.is_empty() => return self.check_refusals(named, &peers),
+                None if waiting.is_empty() => return self.check_refusals(named, refusing),
                 Some(Holding { failing: Some(why), .. }) if waiting.is_empty() => {
                     let message = format!("what was written is not in the journal: {why}");
                     return Err(Error::new(ErrorKind::Journal, message));
@@ -357,16 +361,10 @@ impl Peer {
         }
     }
 
-    /// Fails when one of the named (or all) peers has refused something since a flush last looked.
-    fn check_refusals(&self, named: Option<&[NodeId]>, peers: &[PeerStatus]) -> Result<()> {
-        let asked = peers.iter().filter(|peer| named.is_none_or(|nodes| nodes.contains(&peer.node)));
-        let refusing: Vec<NodeId> = self.shared.hub.update(|state| {
-            let more = |peer: &&PeerStatus| {
-                let seen = state.refused_there.insert(peer.node, peer.stats.refused_there);
-                peer.stats.refused_there > seen.unwrap_or(0)
-            };
-            asked.filter(more).map(|peer| peer.node).collect()
-        });
+    /// Fails when one of the named (or all) peers refuses something.
+    fn check_refusals(&self, named: Option<&[NodeId]>, refusing: BTreeSet<NodeId>) -> Result<()> {
+        let asked = |node: &NodeId| named.is_none_or(|nodes| nodes.contains(node));
+        let refusing: Vec<NodeId> = refusing.into_iter().filter(asked).collect();
         if refusing.is_empty() {
             return Ok(());
         }

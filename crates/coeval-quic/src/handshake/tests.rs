@@ -96,10 +96,10 @@ fn dialer_that_says_nothing_is_closed_within_the_handshake_timeout() {
 #[test]
 fn unreadable_hello_is_answered_with_a_refusal() {
     let host = host();
-    let mut huge = b"coev\0\x01\x01".to_vec();
+    let mut huge = b"coev\0\x02\x01".to_vec();
     huge.extend_from_slice(&u32::MAX.to_be_bytes());
-    let wrong_kind = b"coev\0\x01\x02\0\0\0\x01\x80".to_vec();
-    let bad_body = b"coev\0\x01\x01\0\0\0\x03abc".to_vec();
+    let wrong_kind = b"coev\0\x02\x02\0\0\0\x01\x80".to_vec();
+    let bad_body = b"coev\0\x02\x01\0\0\0\x03abc".to_vec();
     for hello in [huge, wrong_kind, bad_body, b"GET / HTTP/1.1\r\n\r\n".to_vec()] {
         let refusal = raw(&host, |connection| async move {
             let (mut send, mut recv) = connection.open_bi().await.unwrap();

@@ -349,7 +349,7 @@ fn garbage_closes_the_link_with_a_reason_and_datagrams_do_not() {
     world.run(SEC);
     world.connect(0, 1);
     world.run(SEC);
-    let closed = world.inject(1, &[0, 1, 77], false);
+    let closed = world.inject(1, &[0, coeval_wire::PROTOCOL_VERSION as u8, 77], false);
     assert!(matches!(closed, Some(CloseReason::Protocol(why)) if why.contains("77")));
     world.run(SEC);
     assert_eq!(world.wires_between(0, 1).len(), 0);
