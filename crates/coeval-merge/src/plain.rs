@@ -403,7 +403,8 @@ impl Inner {
             entities.insert(here.key.entity);
             // A node that holds nothing any more tells peers nothing: what emptied it does.
             if let Some(state) = self.state(slot).filter(|s| !s.is_empty()) {
-                let own = if local { self.own_part(&state) } else { Own::Nothing };
+                let ours = |stamp: Stamp| stamp.writer == self.writer;
+                let own = if local { Own::of(&state, ours) } else { Own::Nothing };
                 changes.push(Change { slot, state, own });
             }
         }
@@ -420,12 +421,6 @@ impl Inner {
             entries.push((origin, entry));
         }
         Drained { position: self.position, changes, entries }
-    }
-
-    /// What of a state was written here, or with the same config.
-    fn own_part(&self, state: &SlotState) -> Own {
-        let own = |stamp: Stamp| stamp.writer == self.writer || stamp == Stamp::GENESIS;
-        if state.stamps().all(own) { Own::All } else { Own::Part(state.part(own)) }
     }
 
     fn apply(&mut self, link: LinkTag, states: &[(SlotId, SlotState)], entries: Vec<Entry>) -> Applied {
@@ -467,9 +462,9 @@ impl Inner {
     fn overtakes(&self, slot: SlotId) -> bool {
         let Some(key) = self.slots.get(slot.0 as usize).map(|slot| &slot.key) else { return false };
         let near = |other: &SlotKey| {
-            let keys = |key: &SlotKey| key.path.as_ref().map_or(Vec::new(), |path| path.keys().to_vec());
-            let (a, b) = (keys(key), keys(other));
-            other.entity == key.entity && a.iter().zip(&b).all(|(a, b)| a == b)
+            let related = |a: &Path, b: &Path| a.contains(b) || b.contains(a);
+            let paths = key.path.as_ref().zip(other.path.as_ref());
+            other.entity == key.entity && paths.is_none_or(|(a, b)| related(a, b))
         };
         self.dirty.iter().any(|(other, local)| *local && near(&self.slots[other.0 as usize].key))
     }

@@ -38,6 +38,15 @@ pub enum Own {
     Part(SlotState),
 }
 
+impl Own {
+    /// What of a state was written here, `ours` telling stamps that were issued here. What was read from the config that
+    /// all have counts as written here.
+    pub fn of(state: &SlotState, ours: impl Fn(Stamp) -> bool) -> Self {
+        let own = |stamp: Stamp| stamp == Stamp::GENESIS || ours(stamp);
+        if state.stamps().all(own) { Self::All } else { Self::Part(state.part(own)) }
+    }
+}
+
 /// One changed slot, with its state at the drain.
 #[derive(Clone, Debug)]
 pub struct Change {

@@ -180,6 +180,14 @@ impl<L: LeafStore> Tree<L> {
         self.nodes.get(path).map_or(Visibility::Hidden, |n| n.visibility)
     }
 
+    /// The leaf stores of the nodes below `path`, in path order.
+    pub fn below<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a L> {
+        let parent = self.nodes.get(path).filter(|node| node.has_children);
+        let span = (Bound::Excluded(path), Bound::Unbounded);
+        let after = parent.map(|_| self.nodes.range::<Path, _>(span)).into_iter().flatten();
+        after.take_while(|(at, _)| path.contains(at)).map(|(_, node)| &node.leaf)
+    }
+
     /// All nodes, in path order.
     pub fn nodes(&self) -> impl Iterator<Item = (&Path, &L)> {
         self.nodes.iter().map(|(p, n)| (p, &n.leaf))

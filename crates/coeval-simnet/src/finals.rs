@@ -4,7 +4,7 @@ mod lattice;
 
 use crate::check::{Check, Violation};
 use crate::ledger::{Ledger, difference, digest_of, shown};
-use crate::mesh::Mesh;
+use crate::mesh::{Mesh, unacknowledged};
 use crate::net::Site;
 use crate::program::{GENESIS, Program, SESSION, SentEvent};
 use crate::timepiece::START;
@@ -41,7 +41,9 @@ fn judge(mesh: &Mesh) -> Vec<Violation> {
 fn flushed(program: &Program, programs: &[&Program], found: &mut Vec<Violation>) {
     let node = Some(program.node());
     let refused: u64 = program.sync.peers().iter().map(|row| row.stats.refused + row.stats.undefined).sum();
-    for of in owing(program, programs) {
+    // A link to a node that fell stays up until the idle time-out.
+    let living: BTreeSet<NodeId> = programs.iter().map(|other| other.node()).collect();
+    for of in unacknowledged(program, &living) {
         let detail = format!("{} has not acknowledged everything", of.short());
         found.push(Violation { check: Check::FlushReturns, node, detail });
     }
@@ -49,19 +51,6 @@ fn flushed(program: &Program, programs: &[&Program], found: &mut Vec<Violation>)
         let detail = format!("{refused} fragments were refused or undefined");
         found.push(Violation { check: Check::NothingIsRefused, node, detail });
     }
-}
-
-/// Who has not acknowledged everything. A link to a node that fell stays up until the idle time-out.
-fn owing(program: &Program, programs: &[&Program]) -> Vec<NodeId> {
-    let lives = |node: &NodeId| programs.iter().any(|other| other.node() == *node);
-    let flushed = program.sync.flushed(program.sync.flush_target());
-    flushed.into_iter().filter(|(of, done)| !done && lives(of)).map(|(of, _)| of).collect()
-}
-
-/// Whether everyone has acknowledged everything: not yet, where a link has just come up.
-pub(crate) fn is_flushed(mesh: &Mesh) -> bool {
-    let programs: Vec<&Program> = mesh.live().iter().filter_map(|site| mesh.program(*site)).collect();
-    programs.iter().all(|program| owing(program, &programs).is_empty())
 }
 
 /// The batches that count: of living authors, acknowledged by the living, or seen to be there.

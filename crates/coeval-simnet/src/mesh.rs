@@ -6,6 +6,7 @@ mod writes;
 
 pub use layout::{Layout, Plan, Topology};
 pub use look::LARGE;
+pub(crate) use rest::unacknowledged;
 
 use crate::check::{Check, Violation};
 use crate::ledger::Ledger;
@@ -33,7 +34,7 @@ pub struct Fallen {
     pub acked: BTreeMap<Stamp, BTreeSet<NodeId>>,
     /// Where it ran.
     pub site: Site,
-    /// Those of its writes that its journal had safely, if its machine still has the disk.
+    /// Those of its writes that its journal had safely.
     pub durable: BTreeSet<Stamp>,
     /// Events that it sent.
     pub sent: Vec<SentEvent>,
@@ -196,7 +197,7 @@ impl Mesh {
     }
 
     /// Makes room on all disks.
-    pub fn empty_disks(&mut self) {
+    pub fn widen_disks(&mut self) {
         self.disks.values().for_each(|disk| disk.set_capacity(None));
         self.plan.journals.values_mut().for_each(|capacity| *capacity = None);
     }

@@ -13,8 +13,6 @@ use rand_chacha::ChaCha8Rng;
 
 /// How often whoever runs the programs looks after them, ns of virtual time.
 const TEND: u64 = 500_000_000;
-/// How many quarters of a second a link that came up late has to acknowledge everything.
-const FLUSHES: usize = 12;
 /// How long equal replicas are listened to.
 const QUIET: WallDuration = WallDuration::from_secs(4);
 /// What the rounds of a repair may take on top of two digest periods, with ways of up to 75 ms.
@@ -163,11 +161,6 @@ impl Run {
                 violations.push(Violation { check: Check::UpdatesArriveOnce, node: None, detail });
             }
         }
-        for _ in 0..FLUSHES {
-            if !finals::is_flushed(&self.mesh) {
-                self.mesh.run_for(WallDuration::from_millis(250));
-            }
-        }
         self.mesh.look();
         self.mesh.watched_all();
         violations.extend(finals::check(&self.mesh));
@@ -196,7 +189,7 @@ impl Run {
         let mesh = &mut self.mesh;
         mesh.tell(|| "all faults end".to_owned());
         mesh.net.heal();
-        mesh.empty_disks();
+        mesh.widen_disks();
         let delay = mesh.plan.conditions.delay.min(50_000_000);
         mesh.net.set_conditions(Conditions { delay, jitter: delay / 2, ..Conditions::default() });
         for site in 0..mesh.net.len() {

@@ -24,8 +24,16 @@ struct Load {
     orphans: u64,
     /// Whether some were too many.
     orphans_refused: bool,
-    /// Nodes of an entity that are not there yet.
-    nodes: BTreeMap<EntityId, usize>,
+    /// Nodes that will be made, of each entity.
+    made: BTreeMap<EntityId, Made>,
+}
+
+/// Nodes of one entity that are not there yet.
+#[derive(Default)]
+struct Made {
+    paths: BTreeSet<Path>,
+    /// How many of them need a slot.
+    slots: usize,
 }
 
 impl Core {
@@ -111,18 +119,23 @@ impl Core {
             return Ok(());
         }
         let inner = node.inner.lock();
-        let new = if inner.tree.get(path).is_some() { 0 } else { path.keys().len() };
-        let nodes = load.nodes.entry(node.id).or_default();
-        self.room(&inner.paths, *nodes + new)?;
+        let made = load.made.entry(node.id).or_default();
+        let missing = |at: &Path| inner.tree.get(at).is_none() && !made.paths.contains(at);
+        let new: Vec<Path> =
+            std::iter::successors(Some(path.clone()), Path::parent).filter(missing).collect();
+        // A path that was named has its slot already.
+        let slots = new.iter().filter(|at| *at != path && !inner.paths.reserved.contains_key(*at)).count();
+        self.room(&inner.paths, made.slots + slots)?;
         if node.phase() == Phase::Unknown && !load.lives.contains(&node.id) {
             let held = self.hub.counters.orphans.load(Ordering::Relaxed);
-            if held + load.orphans + new as u64 > u64::from(self.hub.limits.orphans) {
+            if held + load.orphans + new.len() as u64 > u64::from(self.hub.limits.orphans) {
                 load.orphans_refused = true;
                 return Err(Refusal::Limit);
             }
-            load.orphans += new as u64;
+            load.orphans += new.len() as u64;
         }
-        *nodes += new;
+        made.slots += slots;
+        made.paths.extend(new);
         Ok(())
     }
 
@@ -137,7 +150,7 @@ impl Core {
             return Ok(fate);
         }
         let mut inner = node.inner.lock();
-        let overtakes = self.overtakes(&inner, node.life_slot(), slot.key.path.as_ref());
+        let overtakes = self.overtakes(&inner, slot, state);
         let joined = match (&slot.key.path, state) {
             (None, SlotState::Life(life)) => {
                 let before = inner.life;

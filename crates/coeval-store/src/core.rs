@@ -16,7 +16,7 @@ use crate::pump::PumpState;
 use crate::slot::{Pending, Slot};
 use crate::watch::Watches;
 use coeval_faults::{Fault, active};
-use coeval_merge::{Life, NodeState, Refusal, SlotKey, Tree, World};
+use coeval_merge::{Life, NodeState, Refusal, SlotKey, SlotState, Tree, World};
 use coeval_time::{Clock, Stamp};
 use coeval_value::path::MAX_KEYS;
 use coeval_value::words::MAX_INLINE_WORDS;
@@ -212,9 +212,7 @@ impl Core {
             }
             // What was received was looked at before, and local writers have asked for all of their batch: this is for
             // slots that others took meanwhile.
-            _ if by != Pending::Written && inner.tree.get(path).is_none() => {
-                self.room(&inner.paths, MAX_KEYS)?
-            }
+            _ if by != Pending::Written && inner.tree.get(path).is_none() => self.room(&inner.paths, 0)?,
             _ => {}
         }
         let words = state.leaf.as_ref().map_or(0, |leaf| width_of(&leaf.value));
@@ -243,18 +241,25 @@ impl Core {
         Ok(if report.changed { Joined::Changed } else { Joined::Superseded })
     }
 
-    /// Whether a received change of `path` (`None`: of the entity's life) may replace or hide what was written here since
-    /// the last drain: at the path itself, above it or below it.
-    pub(crate) fn overtakes(&self, inner: &Inner, life_slot: u32, path: Option<&Path>) -> bool {
-        let keys = |path: Option<&Path>| path.map_or(Vec::new(), |path| path.keys().to_vec());
-        let of = keys(path);
-        inner.paths.slots.iter().chain([&life_slot]).filter_map(|number| self.slots.get(*number)).any(
-            |slot| keys(slot.key.path.as_ref()).iter().zip(&of).all(|(a, b)| a == b) && self.is_written(slot),
-        )
+    /// Whether a received fragment may replace or hide what was written here since the last drain: at its own path, above
+    /// it or below it; with a deletion, anywhere.
+    pub(crate) fn overtakes(&self, inner: &Inner, slot: &Slot, state: &SlotState) -> bool {
+        let written = |number: u32| self.slots.get(number).is_some_and(|slot| self.is_written(slot));
+        match (&slot.key.path, state) {
+            (Some(path), _) => {
+                let mut above = std::iter::successors(Some(path.clone()), Path::parent);
+                above.any(|at| inner.tree.get(&at).is_some_and(|leaf| written(leaf.cell.slot)))
+                    || inner.tree.below(path).any(|leaf| written(leaf.cell.slot))
+            }
+            (None, SlotState::Life(life)) if !life.deleted.is_none() => {
+                self.is_written(slot) || inner.paths.slots.iter().any(|number| written(*number))
+            }
+            _ => false,
+        }
     }
 
     /// Whether a slot was written here since the last drain.
-    pub(crate) fn is_written(&self, slot: &Slot) -> bool {
+    fn is_written(&self, slot: &Slot) -> bool {
         let pump = slot.pump.lock();
         let leaf = pump.cell.as_ref().map_or(Stamp::NONE, |cell| cell.tip().stamp());
         pump.is_written(leaf, self.hub.hybrid.issues(leaf.writer))

@@ -185,15 +185,10 @@ impl<'a> Round<'a> {
         }
         if pending != Pending::Nobody && !look.state.is_empty() {
             pump.drained_at = self.position;
-            let own = if pending == Pending::Written { self.own_part(&look.state) } else { Own::Nothing };
+            let ours = |stamp: Stamp| self.core.hub.hybrid.issues(stamp.writer);
+            let own = if pending == Pending::Written { Own::of(&look.state, ours) } else { Own::Nothing };
             self.changes.push(Change { slot: SlotId(number), state: look.state, own });
         }
-    }
-
-    /// What of a state was written here, or read from the config that all have.
-    fn own_part(&self, state: &SlotState) -> Own {
-        let own = |stamp: Stamp| stamp == Stamp::GENESIS || self.core.hub.hybrid.issues(stamp.writer);
-        if state.stamps().all(own) { Own::All } else { Own::Part(state.part(own)) }
     }
 
     fn look(&self, slot: &Slot) -> Look {

@@ -91,3 +91,20 @@ fn a_handle_on_an_entity_yet_to_come_is_no_orphan() {
     a.send(&b);
     assert_eq!(x.get(b.ctx()), Ok(4.0));
 }
+
+#[test]
+fn an_entity_comes_whole_however_near_its_limit() {
+    let limit = |config: &mut coeval_store::StoreConfig| config.limits.paths_per_entity = 120;
+    let (a, b) = (Peer::with(2, limit), Peer::with(3, limit));
+    a.create(id());
+    // 64 paths of one key; 8 maps, each with 3 below it.
+    (0..64).for_each(|n| _ = set(&a, &format!("k{n}"), n));
+    (0..24).for_each(|n| _ = set(&a, &format!("m{}/x{n}", n / 3), n));
+    let states = fragments(&a, &b);
+    let applied = b.store.apply(LinkTag(2), &states, Vec::new());
+    assert_eq!(applied.refused, Vec::new());
+    assert_eq!(a.store.digest(), {
+        b.store.drain();
+        b.store.digest()
+    });
+}

@@ -67,7 +67,7 @@ pub(crate) struct Outgoing {
     pub(crate) dirty: BTreeSet<SlotId>,
     /// Behind: the join of the units that were not sent.
     pub(crate) held: Held,
-    /// The same for write-once entries.
+    /// Write-once entries that were not sent.
     pub(crate) entries: BTreeSet<EditId>,
     /// Message bytes handed to the transport that it has not taken yet.
     pub(crate) in_flight: usize,

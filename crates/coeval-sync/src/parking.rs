@@ -3,7 +3,7 @@
 //! Whether a fragment counts depends on its stamp and on session time alone, so all replicas agree on it once the time
 //! has come. A node state is a join of writes; each of its parts is judged by its own stamp.
 use coeval_faults::{Fault, active};
-use coeval_merge::{Entry, EntryBody, Life, LinkTag, NodeState, SlotId, SlotState};
+use coeval_merge::{Entry, EntryBody, LinkTag, SlotId, SlotState};
 use coeval_time::{Incarnation, MonoTime, Stamp, WallTime};
 use std::collections::BTreeMap;
 
@@ -55,34 +55,9 @@ pub(crate) struct Parking {
     by_author: BTreeMap<Incarnation, usize>,
 }
 
-/// The newest stamp of a state.
-pub(crate) fn newest(state: &SlotState) -> Stamp {
-    match state {
-        SlotState::Life(life) => life.created.max(life.deleted),
-        SlotState::Node(node) => {
-            node.leaf.as_ref().map_or(Stamp::NONE, |leaf| leaf.stamp).max(node.floor).max(node.kind)
-        }
-    }
-}
-
 /// Splits a state by a test of stamps: what passes, and what does not.
-fn split(state: SlotState, near: impl Fn(Stamp) -> bool) -> (Option<SlotState>, Option<SlotState>) {
-    let part = |stamp: Stamp, keep: bool| if near(stamp) == keep { stamp } else { Stamp::NONE };
-    let some = |state: SlotState| (!newest(&state).is_none()).then_some(state);
-    match state {
-        SlotState::Life(Life { created, deleted }) => {
-            let half =
-                |keep| SlotState::Life(Life { created: part(created, keep), deleted: part(deleted, keep) });
-            (some(half(true)), some(half(false)))
-        }
-        SlotState::Node(NodeState { leaf, floor, kind }) => {
-            let half = |keep| {
-                let leaf = leaf.clone().filter(|leaf| near(leaf.stamp) == keep);
-                SlotState::Node(NodeState { leaf, floor: part(floor, keep), kind: part(kind, keep) })
-            };
-            (some(half(true)), some(half(false)))
-        }
-    }
+fn split(state: &SlotState, near: impl Fn(Stamp) -> bool) -> [Option<SlotState>; 2] {
+    [true, false].map(|keep| Some(state.part(|stamp| near(stamp) == keep)).filter(|half| !half.is_empty()))
 }
 
 impl Parking {
@@ -100,18 +75,18 @@ impl Parking {
         let mut out = Split::default();
         let near = |stamp: Stamp| active(Fault::FarFutureAdopted) || stamp.hlc <= limit.as_nanos();
         for (slot, state) in states {
-            if near(newest(&state)) {
-                out.newest = out.newest.max(newest(&state));
+            if near(state.newest()) {
+                out.newest = out.newest.max(state.newest());
                 out.states.push((slot, state));
                 continue;
             }
-            let (now, later) = split(state, near);
+            let [now, later] = split(&state, near);
             if let Some(state) = now {
-                out.newest = out.newest.max(newest(&state));
+                out.newest = out.newest.max(state.newest());
                 out.states.push((slot, state));
             }
             if let Some(state) = later.filter(|_| !active(Fault::ParkedByArrival)) {
-                let key = (newest(&state), u64::from(slot.0) << 1);
+                let key = (state.newest(), u64::from(slot.0) << 1);
                 if self.keep(key, from, Parked::State(slot, state.clone()), per_author, limit, &mut out) {
                     out.parked.push((slot, state));
                 }

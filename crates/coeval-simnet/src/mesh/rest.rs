@@ -30,7 +30,7 @@ impl Mesh {
                 format!("present to it: [{}], here: [{}]", names(&program.present), names(&others))
             } else if program.sync.peers().iter().any(|row| row.in_flight > 0) {
                 "its transport has not taken everything".to_owned()
-            } else if let Some(node) = unacknowledged(program, &nodes) {
+            } else if let Some(node) = unacknowledged(program, &nodes).first() {
                 format!("{} has not acknowledged everything", node.short())
             } else if let Some(waiting) =
                 program.sent.iter().find_map(|event| event.waits(program, &programs))
@@ -80,8 +80,8 @@ impl Mesh {
     }
 }
 
-/// One of `nodes` that has not acknowledged all that a program drained.
-fn unacknowledged(program: &Program, nodes: &BTreeSet<NodeId>) -> Option<NodeId> {
+/// Those of `nodes` that have not acknowledged all that a program drained.
+pub(crate) fn unacknowledged(program: &Program, nodes: &BTreeSet<NodeId>) -> Vec<NodeId> {
     let flushed = program.sync.flushed(program.sync.flush_target()).into_iter();
-    flushed.filter(|(node, done)| !done && nodes.contains(node)).map(|(node, _)| node).next()
+    flushed.filter(|(node, done)| !done && nodes.contains(node)).map(|(node, _)| node).collect()
 }
