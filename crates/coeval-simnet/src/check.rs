@@ -9,6 +9,7 @@
 //! | `SnapshotsKeep` | anytime | A snapshot that is held across writes shows what it showed. |
 //! | `WatchesTellAll` | anytime | A watch tells that only those come that were not there, and only those change or go that were; at rest it has told all that is there. |
 //! | `AcknowledgedIsThere` | anytime | What a peer acknowledged is in its replica, or something newer. |
+//! | `JournalsKeep` | anytime | A journal can be read again, and all of it has room. |
 //! | `HybridClockGoesOn` | anytime | Each stamp of a node is above all it issued before. |
 //! | `StampsAreUnique` | anytime | No stamp and no incarnation is used twice. |
 //! | `ParkedDoesNotDrag` | anytime | What is too far ahead pulls no other node's stamps along. |
@@ -35,7 +36,6 @@
 //! | `EqualIsQuiet` | finally | Equal replicas exchange root digests and nothing else. |
 //! | `FlushReturns` | finally | At rest, every neighbor has acknowledged everything. |
 //! | `UpdatesArriveOnce` | finally | In steady state each update reaches each peer about once: at most 1.1 copies. |
-//! | `JournalsKeep` | anytime | A journal can be read again, and all of it has room. |
 //! | `NothingIsRefused` | finally | Nothing that an honest node wrote was refused. |
 //! | `RunsRepeat` | finally | The same seed gives the same run. |
 use coeval_value::NodeId;
@@ -76,6 +76,7 @@ checks! {
     SnapshotsKeep Anytime "A snapshot that is held across writes shows what it showed.";
     WatchesTellAll Anytime "A watch tells that only those come that were not there, and only those change or go that were; at rest it has told all that is there.";
     AcknowledgedIsThere Anytime "What a peer acknowledged is in its replica, or something newer.";
+    JournalsKeep Anytime "A journal can be read again, and all of it has room.";
     HybridClockGoesOn Anytime "Each stamp of a node is above all it issued before.";
     StampsAreUnique Anytime "No stamp and no incarnation is used twice.";
     ParkedDoesNotDrag Anytime "What is too far ahead pulls no other node's stamps along.";
@@ -102,7 +103,6 @@ checks! {
     EqualIsQuiet Finally "Equal replicas exchange root digests and nothing else.";
     FlushReturns Finally "At rest, every neighbor has acknowledged everything.";
     UpdatesArriveOnce Finally "In steady state each update reaches each peer about once: at most 1.1 copies.";
-    JournalsKeep Anytime "A journal can be read again, and all of it has room.";
     NothingIsRefused Finally "Nothing that an honest node wrote was refused.";
     RunsRepeat Finally "The same seed gives the same run.";
 }

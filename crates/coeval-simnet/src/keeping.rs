@@ -3,7 +3,7 @@
 //! The real writer and the real recovery, without the thread between them: what the engine logs is handed over at once,
 //! and every few times it is synced. A machine that falls loses what was not.
 use crate::program::{GENESIS, SESSION};
-use coeval_journal::{Header, OnDamage, Recovery, SimDisk, Writer};
+use coeval_journal::{Header, JournalError, OnDamage, Recovery, SimDisk, Writer};
 use coeval_store::Store;
 use coeval_sync::{Effect, Input, Replay};
 use coeval_time::Incarnation;
@@ -19,8 +19,6 @@ pub(crate) struct Journal {
     writer: Writer<SimDisk>,
     file: u64,
     turn: u32,
-    /// How often it failed.
-    pub(crate) failures: u64,
 }
 
 /// What a journal gave back.
@@ -75,7 +73,7 @@ impl Kept {
             writers,
         };
         let writer = Writer::new(disk, Path::new(PATH), &header).map_err(|error| error.to_string())?;
-        Ok(Journal { writer, file: 0, turn: 0, failures: 0 })
+        Ok(Journal { writer, file: 0, turn: 0 })
     }
 }
 
@@ -91,7 +89,7 @@ impl Journal {
             self.file = file;
             let answer = match self.writer.append(file, mark, &bytes) {
                 Ok(()) => Input::Logged { file, bytes: bytes.len(), durable: None },
-                Err(error) => self.failed(file, &error.to_string()),
+                Err(error) => failed(file, &error),
             };
             answers.push(answer);
         }
@@ -104,13 +102,12 @@ impl Journal {
         match settled {
             Ok(Some((file, mark))) => answers.push(Input::Logged { file, bytes: 0, durable: Some(mark) }),
             Ok(None) => {}
-            Err(error) => answers.push(self.failed(self.file, &error.to_string())),
+            Err(error) => answers.push(failed(self.file, &error)),
         }
         answers
     }
+}
 
-    fn failed(&mut self, file: u64, reason: &str) -> Input {
-        self.failures += 1;
-        Input::LogFailed { file, reason: reason.to_owned() }
-    }
+fn failed(file: u64, error: &JournalError) -> Input {
+    Input::LogFailed { file, reason: error.to_string() }
 }

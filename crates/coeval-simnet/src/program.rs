@@ -215,11 +215,6 @@ impl Program {
         }
     }
 
-    /// How often its journal failed.
-    pub fn journal_failures(&self) -> u64 {
-        self.journal.as_ref().map_or(0, |journal| journal.failures)
-    }
-
     /// Who it is.
     pub fn node(&self) -> NodeId {
         self.sync.node()
